@@ -84,7 +84,7 @@ _coffer() {
           if [ "$COMP_CWORD" = 2 ]; then
             mapfile -t COMPREPLY < <(compgen -W "new list revoke --help" -- "$cur")
           else
-            mapfile -t COMPREPLY < <(compgen -W "--role --tenant --agent --expires --all-tenants --keep-running --json --state --help" -- "$cur")
+            mapfile -t COMPREPLY < <(compgen -W "--role --tenant --agent --expires --all-tenants --keep-running --with-keys --json --state --help" -- "$cur")
           fi ;;
       esac ;;
     sessions)

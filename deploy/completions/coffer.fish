@@ -163,6 +163,7 @@ complete -c coffer -n $key -x -l tenant -d "The tenant"
 complete -c coffer -n $key -x -l agent -d "The name it acts under"
 complete -c coffer -n $key -l all-tenants -d "Sees every tenant"
 complete -c coffer -n $key -l keep-running -d "Calls of a revoked key go on"
+complete -c coffer -n $key -l with-keys -d "Revoke the keys that it has made as well"
 complete -c coffer -n $key -x -l expires -d "How long it is valid"
 
 set -l serve "__fish_seen_subcommand_from serve"

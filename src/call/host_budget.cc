@@ -14,6 +14,7 @@ namespace {
 
 constexpr uint64_t kCallsPerProcessor = 64;
 constexpr uint64_t kMostCalls = 256;  // the warden's own limit
+constexpr uint64_t kLastPart = 8;     // of the whole: only for tenants that have no place
 constexpr uint64_t kHardlyLess = 512ULL << 20;
 
 // The smaller of the host's memory and what the file of a cgroup allows, if there is one and it says a number.
@@ -50,30 +51,52 @@ void HostBudget::SetLimits(const HostLimits& limits) {
   state_->limits = limits;
 }
 
+namespace {
+
+// `percent` of `all`, without running over.
+uint64_t PartOf(uint64_t all, uint64_t percent) {
+  return all / 100 * percent + all % 100 * percent / 100;
+}
+
+// Whether a tenant that has a place already leaves enough of `most` if it takes more: of what others do not use it has at most
+// its share, and the last part is not for it. `own` and `all` count what it asks for.
+bool LeavesEnough(uint64_t own, uint64_t all, uint64_t most, uint64_t percent, uint64_t one) {
+  const uint64_t share = PartOf(most, percent);
+  const uint64_t last = std::min(std::max(most / kLastPart, one), most - share);
+  if (all > most || most - all < last) {
+    return false;
+  }
+  return own <= PartOf(most - (all - own), percent);
+}
+
+}  // namespace
+
 HostBudget::Answer HostBudget::Take(const store::TenantId& tenant, uint64_t memory) {
   const std::lock_guard lock(state_->mutex);
   const HostLimits& most = state_->limits;
-  const auto share = [&](uint64_t all) {
-    return all / 100 * most.tenant_share + all % 100 * most.tenant_share / 100;
-  };
-  // A share too small for one call would be no share at all.
-  const uint64_t calls = std::max<uint64_t>(share(most.calls), 1);
-  const uint64_t own_memory = share(most.memory);
+  const uint64_t percent = most.tenant_share;
   Use& own = state_->tenants[tenant];
   Use& all = state_->all;
   std::string reason;
   if (memory > most.memory) {
     reason = fmt::format("the call may use {} bytes of memory, and all calls together {}", memory,
                          most.memory);
-  } else if (own.calls >= calls) {
+  } else if (own.calls > 0 && own.calls >= PartOf(most.calls, percent)) {
     reason = fmt::format("the tenant has {} calls running, its share of this host", own.calls);
-  } else if (own.calls > 0 && own.memory + memory > own_memory) {
+  } else if (own.calls > 0 && own.memory + memory > PartOf(most.memory, percent)) {
     reason = fmt::format("the tenant's calls may use {} bytes of memory, its share of this host",
-                         own_memory);
+                         PartOf(most.memory, percent));
   } else if (all.calls >= most.calls) {
     reason = fmt::format("this host runs {} calls, as many as it can", all.calls);
   } else if (all.memory + memory > most.memory) {
     reason = "the memory of this host is promised to calls that run";
+  } else if (own.calls > 0 && !LeavesEnough(own.calls + 1, all.calls + 1, most.calls, percent, 1)) {
+    reason = fmt::format(
+        "the tenant has {} calls running, and what is left of this host is for other tenants",
+        own.calls);
+  } else if (own.calls > 0 &&
+             !LeavesEnough(own.memory + memory, all.memory + memory, most.memory, percent, 0)) {
+    reason = "what is left of this host's memory is for other tenants";
   }
   if (!reason.empty()) {
     if (own.calls == 0) {

@@ -2,13 +2,12 @@
 //
 // Bounds the number, memory and processors of all boundaries of this host together, and of each tenant's.
 //
-// A call counts with the memory that its envelope allows, not with what it uses, and as one of so
-// many per processor, from before it is admitted until its record is written. So the sum of what
-// was promised never passes what the host has, and a tenant that takes all that it can leaves the
-// rest to others. Without configuration: three quarters of the host's memory (of the daemon's own
-// cgroup, where that has less), 64 calls for each processor but at most 256, and of both one half
-// for a tenant. It shares out places, not cycles: within them the kernel's scheduler decides.
-// Thread-safe.
+// A call counts with the memory that its envelope allows, not with what it uses, and as one of so many per processor,
+// from before it is admitted until its record is written. So the sum of what was promised never passes what the host has, and
+// a tenant that takes all that it can leaves the rest to others. Without configuration: three quarters of the
+// host's memory (of the daemon's own cgroup, where that has less), 64 calls for each processor but at most 256, and of both one
+// half for a tenant. That is a half of what the others leave: the second tenant that takes all it can gets a quarter, and no number of
+// tenants takes the last eighth but with one call each, which is never refused for a share. It shares out places, not cycles: within them the kernel's scheduler decides. Thread-safe.
 #pragma once
 
 #include <cstdint>

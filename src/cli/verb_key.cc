@@ -23,17 +23,18 @@ Usage:
   coffer key new [--role agent|approver|operator|auditor] [--tenant T] [--agent NAME] [--expires DURATION]
                  [--all-tenants] [--json]
   coffer key list [--tenant T] [--json]
-  coffer key revoke ID [--tenant T] [--keep-running]
+  coffer key revoke ID [--tenant T] [--keep-running] [--with-keys]
 
   --tenant T    the tenant (local); `new` makes it if it does not exist
   --all-tenants `new`: an operator or auditor who sees every tenant, and acts for this one; `list`: of every tenant
   --keep-running  `revoke`: calls that the key has made go on; otherwise a running daemon ends them within a second
+  --with-keys   `revoke`: also the keys that it has made, and those that they have made
   --state DIR   the state directory (default: COFFER_STATE, /var/lib/coffer, or ~/.local/state/coffer)
 )";
 
-constexpr call::FlagSpec kKeyFlags[] = {{"--role", true},         {"--tenant", true},
-                                        {"--agent", true},        {"--expires", true},
-                                        {"--all-tenants", false}, {"--keep-running", false}};
+constexpr call::FlagSpec kKeyFlags[] = {
+    {"--role", true},         {"--tenant", true},        {"--agent", true},     {"--expires", true},
+    {"--all-tenants", false}, {"--keep-running", false}, {"--with-keys", false}};
 
 Json KeyJson(const store::ApiKey& key) {
   const auto time = [](const std::optional<Nanos>& at) {
@@ -43,6 +44,7 @@ Json KeyJson(const store::ApiKey& key) {
           {"tenant", key.tenant.name()},
           {"role", store::RoleName(key.role)},
           {"agent", key.agent},
+          {"made_by", key.made_by.empty() ? Json(nullptr) : Json(key.made_by)},
           {"all_tenants", key.all_tenants},
           {"created_at", FormatTime(key.created_at)},
           {"expires_at", time(key.expires_at)},
@@ -62,6 +64,7 @@ Result<std::string> NewKey(const call::VerbFlags& flags, State& state,
   request.role = *found;
   request.all_tenants = flags.Has("--all-tenants");
   request.agent = flags.Value("--agent", role);
+  request.made_by = CallerName();
   if (flags.Has("--expires")) {
     TRY_ASSIGN(request.lifetime, ParseDuration(flags.Value("--expires")));
   }
@@ -87,19 +90,46 @@ Result<std::string> ListKeys(const call::VerbFlags& flags, State& state,
                  ? store::ListKeys(state.store(), store::AllTenants{}, store::PageRequest{1000, ""})
                  : store::ListKeys(state.store(), tenant, store::PageRequest{1000, ""}));
   Json list = Json::array();
-  std::string text = fmt::format("{:<16}  {:<12}  {:<9}  {:<20}  {:<24}  {}\n", "ID", "TENANT",
-                                 "ROLE", "AGENT", "CREATED", "STATE");
+  std::string text = fmt::format("{:<16}  {:<12}  {:<9}  {:<20}  {:<24}  {:<16}  {}\n", "ID",
+                                 "TENANT", "ROLE", "AGENT", "CREATED", "MADE BY", "STATE");
   for (const store::ApiKey& key : keys.rows) {
     list.push_back(KeyJson(key));
     const std::string_view word = key.revoked_at ? "revoked"
                                   : key.expires_at && *key.expires_at <= state.store().Now()
                                       ? "expired"
                                       : "valid";
-    text += fmt::format("{:<16}  {:<12}  {:<9}  {:<20}  {:<24}  {}{}\n", key.id, key.tenant.name(),
-                        store::RoleName(key.role), key.agent, FormatTime(key.created_at), word,
+    text += fmt::format("{:<16}  {:<12}  {:<9}  {:<20}  {:<24}  {:<16}  {}{}\n", key.id,
+                        key.tenant.name(), store::RoleName(key.role), key.agent,
+                        FormatTime(key.created_at), key.made_by.empty() ? "-" : key.made_by, word,
                         key.all_tenants ? ", all tenants" : "");
   }
   return flags.json() ? PrintJson(Json{{"keys", std::move(list)}}, 2) + "\n" : text;
+}
+
+Result<std::string> RevokeKeys(const call::VerbFlags& flags, State& state,
+                               const store::TenantId& tenant) {
+  const std::string& id = flags.words()[1];
+  const bool keep = flags.Has("--keep-running");
+  const store::RevokedCalls calls =
+      keep ? store::RevokedCalls::kKeepRunning : store::RevokedCalls::kEnd;
+  std::vector<std::string> revoked = {id};
+  if (flags.Has("--with-keys")) {
+    TRY_ASSIGN(const std::vector<std::string> made,
+               store::RevokeKeyAndMade(state.store(), tenant, id, calls));
+    revoked.insert(revoked.end(), made.begin(), made.end());
+  } else {
+    TRY(store::RevokeKey(state.store(), tenant, id, calls));
+  }
+  std::string text;
+  for (const std::string& one : revoked) {
+    TRY(state.recorder().Event(tenant.name(), "key.revoked",
+                               {{"by", CallerName()},
+                                {"key", one},
+                                {"calls", keep ? "go on" : "end"},
+                                {"with", one == id ? "" : id}}));
+    text += fmt::format("{} is revoked; calls that it has made {}\n", one, keep ? "go on" : "end");
+  }
+  return text;
 }
 
 Result<std::string> ActKey(const call::VerbFlags& flags) {
@@ -114,14 +144,7 @@ Result<std::string> ActKey(const call::VerbFlags& flags) {
     return ListKeys(flags, state, tenant);
   }
   if (given[0] == "revoke" && given.size() == 2) {
-    const bool keep = flags.Has("--keep-running");
-    TRY(store::RevokeKey(state.store(), tenant, given[1],
-                         keep ? store::RevokedCalls::kKeepRunning : store::RevokedCalls::kEnd));
-    TRY(state.recorder().Event(
-        tenant.name(), "key.revoked",
-        {{"by", CallerName()}, {"key", given[1]}, {"calls", keep ? "go on" : "end"}}));
-    return fmt::format("{} is revoked; calls that it has made {}\n", given[1],
-                       keep ? "go on" : "end");
+    return RevokeKeys(flags, state, tenant);
   }
   return UnknownAction("key", given.front(), {"new", "list", "revoke"});
 }

@@ -48,6 +48,8 @@ class DaemonService : public gateway::Service {
   gateway::WaitHandle WaitEvents(const gateway::Identity& who, const std::string& call_id,
                                  uint64_t after, size_t max_bytes,
                                  gateway::Reply<gateway::EventBatch> reply) override;
+  void CheckWatcher(const gateway::Identity& who, gateway::Watched what,
+                    gateway::Reply<gateway::Nothing> reply) override;
 
   void CreateSession(const gateway::Identity& who, gateway::SessionRequest request,
                      gateway::Reply<gateway::SessionView> reply) override;
@@ -98,8 +100,8 @@ class DaemonService : public gateway::Service {
                  gateway::Reply<gateway::NewKey> reply) override;
   void ListKeys(const gateway::Identity& who,
                 gateway::Reply<std::vector<gateway::KeyView>> reply) override;
-  void RevokeKey(const gateway::Identity& who, const std::string& key_id,
-                 gateway::RevokedCalls calls, gateway::Reply<gateway::KeyView> reply) override;
+  void RevokeKey(const gateway::Identity& who, const std::string& key_id, gateway::Revocation how,
+                 gateway::Reply<gateway::KeyView> reply) override;
   void ListAccess(const gateway::Identity& who,
                   gateway::Reply<std::vector<gateway::AccessView>> reply) override;
   void DecideAccess(const gateway::Identity& who, const std::string& access_id,

@@ -71,7 +71,16 @@ void DaemonService::TellAsked(const std::string& call_id, const egress::AccessNo
 
 void DaemonService::ListAccess(const gateway::Identity& who,
                                gateway::Reply<std::vector<gateway::AccessView>> reply) {
-  reply(AccessOf(who));
+  const auto standing = [this, who, reply](gateway::Answer<gateway::Nothing> answer) {
+    if (answer.ok()) {
+      reply(AccessOf(who));
+    } else {
+      reply(answer.refusal());
+    }
+  };
+  AnswerIfStanding<gateway::Nothing>(context_, who,
+                                     gateway::Reply<gateway::Nothing>(standing, reply.asker()),
+                                     [] { return gateway::Nothing{}; });
 }
 
 void DaemonService::DecideAccess(const gateway::Identity& who, const std::string& access_id,

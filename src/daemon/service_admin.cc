@@ -87,6 +87,7 @@ void DaemonService::CreateKey(const gateway::Identity& who, gateway::KeyRequest 
         asked.role = RoleOf(request.role);
         asked.agent = request.agent;
         asked.label = request.label;
+        asked.made_by = who.key_id;
         asked.lifetime = request.expires_in.value_or(std::chrono::seconds(0));
         // What a key or token makes does not outlive it.
         const Result<std::optional<Nanos>> left = TimeLeft(context_.store(), who);
@@ -130,9 +131,9 @@ void DaemonService::ListKeys(const gateway::Identity& who,
 }
 
 void DaemonService::RevokeKey(const gateway::Identity& who, const std::string& key_id,
-                              gateway::RevokedCalls calls, gateway::Reply<gateway::KeyView> reply) {
+                              gateway::Revocation how, gateway::Reply<gateway::KeyView> reply) {
   AnswerIfStanding<gateway::KeyView>(
-      context_, who, std::move(reply), [this, who, key_id, calls]() -> Made<gateway::KeyView> {
+      context_, who, std::move(reply), [this, who, key_id, how]() -> Made<gateway::KeyView> {
         Result<std::optional<store::ApiKey>> key =
             store::FindKey(context_.store(), store::AllTenants{}, key_id);
         if (!key.ok()) {
@@ -141,17 +142,30 @@ void DaemonService::RevokeKey(const gateway::Identity& who, const std::string& k
         if (!*key || ((*key)->tenant != who.tenant && !who.all_tenants)) {
           return Unknown("policy.key", "there is no such key", "GET /v1/keys lists them");
         }
-        const bool keep = calls == gateway::RevokedCalls::kKeepRunning;
-        if (Status revoked = store::RevokeKey(
-                context_.store(), (*key)->tenant, key_id,
-                keep ? store::RevokedCalls::kKeepRunning : store::RevokedCalls::kEnd);
-            !revoked.ok()) {
-          return RefusalOf(revoked.error());
+        const store::TenantId& tenant = (*key)->tenant;
+        const bool keep = how.calls == gateway::RevokedCalls::kKeepRunning;
+        const store::RevokedCalls calls =
+            keep ? store::RevokedCalls::kKeepRunning : store::RevokedCalls::kEnd;
+        std::vector<std::string> revoked = {key_id};
+        if (how.keys == gateway::RevokedKeys::kAndMade) {
+          const Result<std::vector<std::string>> made =
+              store::RevokeKeyAndMade(context_.store(), tenant, key_id, calls);
+          if (!made.ok()) {
+            return RefusalOf(made.error());
+          }
+          revoked.insert(revoked.end(), made->begin(), made->end());
+        } else if (Status done = store::RevokeKey(context_.store(), tenant, key_id, calls);
+                   !done.ok()) {
+          return RefusalOf(done.error());
         }
         CheckSwitches();  // at once, not at the next tick
-        (void)context_.recorder().Happened(
-            (*key)->tenant.name(), "key.revoked",
-            {{"by", who.key_id}, {"key", key_id}, {"calls", keep ? "go on" : "end"}});
+        for (const std::string& id : revoked) {
+          (void)context_.recorder().Happened(tenant.name(), "key.revoked",
+                                             {{"by", who.key_id},
+                                              {"key", id},
+                                              {"calls", keep ? "go on" : "end"},
+                                              {"with", id == key_id ? "" : key_id}});
+        }
         gateway::KeyView view = ViewOf(**key);
         view.revoked_at = (*key)->revoked_at.value_or(WallTime());
         return view;

@@ -392,4 +392,17 @@ gateway::WaitHandle DaemonService::WaitEvents(const gateway::Identity& who,
   return alive;
 }
 
+void DaemonService::CheckWatcher(const gateway::Identity& who, gateway::Watched what,
+                                 gateway::Reply<gateway::Nothing> reply) {
+  Answer<gateway::Nothing>(
+      context_, std::move(reply), [this, who, what]() -> gateway::Answer<gateway::Nothing> {
+        const bool running = what == gateway::Watched::kRunning;
+        if (std::optional<gateway::Refusal> no =
+                running ? FindObstacle(context_.store(), who) : FindLapse(context_.store(), who)) {
+          return std::move(*no);
+        }
+        return gateway::Nothing{};
+      });
+}
+
 }  // namespace coffer::daemon

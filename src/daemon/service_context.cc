@@ -3,6 +3,7 @@
 
 #include "base/print.h"
 #include "daemon/workspace.h"
+#include "store/key.h"
 
 namespace coffer::daemon {
 
@@ -10,8 +11,9 @@ gateway::Refusal RefusalOf(const Error& error) {
   gateway::Refusal refusal;
   switch (error.kind) {
     case ErrorKind::kRefused:
-      refusal.kind = error.code == kFileConflict ? gateway::RefusalKind::kConflict
-                                                 : gateway::RefusalKind::kRefused;
+      refusal.kind = error.code == kFileConflict || error.code == store::kKeyLimit
+                         ? gateway::RefusalKind::kConflict
+                         : gateway::RefusalKind::kRefused;
       break;
     case ErrorKind::kNotFound:
       refusal.kind = gateway::RefusalKind::kNotFound;

@@ -23,6 +23,18 @@ namespace {
 using gateway::Refusal;
 using gateway::RefusalKind;
 
+Refusal SessionEnded() {
+  return {RefusalKind::kConflict, "session.ended", "the session has ended", "", {}, "", {}, {}};
+}
+
+// A session can end at any moment, and its files go with it. What failed then failed for that reason.
+Refusal RefusalOfFiles(store::Store& store, const store::Session& session, const Error& error) {
+  const Result<std::optional<store::Session>> now =
+      store::FindSession(store, session.tenant, session.id);
+  const bool ended = now.ok() && (!*now || (*now)->ended_at);
+  return ended ? SessionEnded() : RefusalOf(error);
+}
+
 // The open session whose files are asked for, with its files in reach.
 gateway::Answer<store::Session> FindFiles(store::Store& store, SessionVolumes& volumes,
                                           const gateway::Identity& who,
@@ -32,12 +44,11 @@ gateway::Answer<store::Session> FindFiles(store::Store& store, SessionVolumes& v
   }
   gateway::Answer<store::Session> session = FindVisibleSession(store, who, owner.id);
   if (session.ok() && session->ended_at) {
-    return Refusal{
-        RefusalKind::kConflict, "session.ended", "the session has ended", "", {}, "", {}};
+    return SessionEnded();
   }
   if (session.ok()) {
     if (const Status mounted = volumes.Ensure(session.value()); !mounted.ok()) {
-      return RefusalOf(mounted.error());
+      return RefusalOfFiles(store, session.value(), mounted.error());
     }
   }
   return session;
@@ -108,13 +119,16 @@ class WorkspaceUpload : public gateway::Upload {
   void Write(std::string bytes, gateway::Reply<gateway::Nothing> reply) override {
     Answer<gateway::Nothing>(
         context_, std::move(reply),
-        [state = state_, bytes = std::move(bytes)]() -> gateway::Answer<gateway::Nothing> {
+        [&context = context_, state = state_,
+         bytes = std::move(bytes)]() -> gateway::Answer<gateway::Nothing> {
           if (!state->part->Grow(bytes.size())) {
             return TooLarge();
           }
           if (Status wrote = sys::WriteAll(state->writing.file.get(), bytes); !wrote.ok()) {
             const int why = wrote.error().sys_errno;
-            return why == ENOSPC || why == EDQUOT ? TooLarge() : RefusalOf(wrote.error());
+            return why == ENOSPC || why == EDQUOT
+                       ? TooLarge()
+                       : RefusalOfFiles(context.store(), state->session, wrote.error());
           }
           state->written += bytes.size();
           return gateway::Nothing{};
@@ -132,7 +146,7 @@ class WorkspaceUpload : public gateway::Upload {
           }
           if (Status done = state->workspace.Commit(state->writing); !done.ok()) {
             state->workspace.Discard(state->writing);
-            return RefusalOf(done.error());
+            return RefusalOfFiles(context.store(), state->session, done.error());
           }
           state->part->Keep();
           NoteChange(context.store(), state->session);
@@ -225,7 +239,7 @@ void DaemonService::ListFiles(const gateway::Identity& who, const gateway::FileO
         Result<Workspace::Listing> listing =
             Workspace(context_.sessions, session->workspace).List(prefix, *skip, page.limit);
         if (!listing.ok()) {
-          return RefusalOf(listing.error());
+          return RefusalOfFiles(context_.store(), session.value(), listing.error());
         }
         Views views;
         views.items = std::move(listing->files);
@@ -251,7 +265,7 @@ void DaemonService::OpenUpload(const gateway::Identity& who, const gateway::File
         // Also where the kernel bounds the session: uploads that cannot all fit are told before they send.
         Result<Workspace::Volume> room = LookAtRoom(workspace, session.value());
         if (!room.ok()) {
-          return RefusalOf(room.error());
+          return RefusalOfFiles(context_.store(), session.value(), room.error());
         }
         std::unique_ptr<SessionSpace::Part> part =
             context_.space.Begin(session->workspace, room->most, room->used, size.value_or(0));
@@ -261,7 +275,9 @@ void DaemonService::OpenUpload(const gateway::Identity& who, const gateway::File
         Result<Workspace::Writing> writing = workspace.OpenToWrite(path);
         if (!writing.ok()) {
           const int why = writing.error().sys_errno;
-          return why == ENOSPC || why == EDQUOT ? TooLarge() : RefusalOf(writing.error());
+          return why == ENOSPC || why == EDQUOT
+                     ? TooLarge()
+                     : RefusalOfFiles(context_.store(), session.value(), writing.error());
         }
         return Made(
             std::make_shared<WorkspaceUpload>(context_, who, session.value(), std::move(workspace),
@@ -286,7 +302,7 @@ void DaemonService::OpenDownload(const gateway::Identity& who, const gateway::Fi
         Result<UniqueFd> file =
             Workspace(context_.sessions, session->workspace).OpenToRead(path, &view);
         if (!file.ok()) {
-          return RefusalOf(file.error());
+          return RefusalOfFiles(context_.store(), session.value(), file.error());
         }
         return Made(std::make_shared<WorkspaceDownload>(context_, std::move(file).value(), view));
       });
@@ -303,7 +319,7 @@ void DaemonService::RemoveFile(const gateway::Identity& who, const gateway::File
         }
         if (Status gone = Workspace(context_.sessions, session->workspace).RemoveFile(path);
             !gone.ok()) {
-          return RefusalOf(gone.error());
+          return RefusalOfFiles(context_.store(), session.value(), gone.error());
         }
         NoteChange(context_.store(), session.value());
         return gateway::Nothing{};

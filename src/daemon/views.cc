@@ -188,6 +188,7 @@ gateway::KeyView ViewOf(const store::ApiKey& key) {
   view.agent = key.agent;
   view.all_tenants = key.all_tenants;
   view.label = key.label;
+  view.made_by = key.made_by;
   view.created_at = key.created_at;
   view.expires_at = key.expires_at.value_or(Nanos(0));
   view.revoked_at = key.revoked_at.value_or(Nanos(0));

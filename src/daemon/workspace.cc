@@ -209,6 +209,9 @@ Status Workspace::Commit(const Writing& writing) const {
   if (moved == -EISDIR) {
     return NameTaken("there is a directory of this name");
   }
+  if (moved == -ENOENT) {
+    return NameTaken("a call removed the directory, or the file, while it arrived");
+  }
   return moved < 0 ? Status(sys::ErrnoError("file.write", "cannot put a file in its place", moved))
                    : Status();
 }

@@ -158,6 +158,9 @@ struct EventBatch {
   bool finished = false;  // nothing will follow these
 };
 
+// A call that has ended is part of the record, which a stopped agent may read.
+enum class Watched { kRunning, kEnded };
+
 // ---- sessions, files, tools ----
 
 template <typename T>
@@ -290,6 +293,12 @@ struct KeyRequest {
 
 // Whether calls that a revoked key has made go on or are killed.
 enum class RevokedCalls { kEnd, kKeepRunning };
+// Which keys are revoked: the one that is named, or also those that it has made, and those that they have made.
+enum class RevokedKeys { kNamed, kAndMade };
+struct Revocation {
+  RevokedCalls calls = RevokedCalls::kEnd;
+  RevokedKeys keys = RevokedKeys::kNamed;
+};
 
 struct KeyView {
   std::string key_id;
@@ -297,6 +306,7 @@ struct KeyView {
   store::TenantId tenant = store::TenantId::None();
   std::string agent;
   std::string label;
+  std::string made_by;  // the key, token or uid that asked for it; "": made before this was kept
   bool all_tenants = false;
   Nanos created_at{0};
   Nanos expires_at{0};  // 0: never
@@ -423,6 +433,10 @@ class Service {
   [[nodiscard]] virtual WaitHandle WaitEvents(const Identity& who, const std::string& call_id,
                                               uint64_t after, size_t max_bytes,
                                               Reply<EventBatch> reply) = 0;
+  // Whether the identity may still watch a call that runs, or get the last words of one that has ended. An answer that
+  // goes on asks again and again: its key is revoked or expires, or a switch stops its agent, long after the request was
+  // let in. The refusal says which.
+  virtual void CheckWatcher(const Identity& who, Watched what, Reply<Nothing> reply) = 0;
 
   virtual void CreateSession(const Identity& who, SessionRequest request,
                              Reply<SessionView> reply) = 0;
@@ -468,7 +482,7 @@ class Service {
   // Of the identity's own tenant.
   virtual void CreateKey(const Identity& who, KeyRequest request, Reply<NewKey> reply) = 0;
   virtual void ListKeys(const Identity& who, Reply<std::vector<KeyView>> reply) = 0;
-  virtual void RevokeKey(const Identity& who, const std::string& key_id, RevokedCalls calls,
+  virtual void RevokeKey(const Identity& who, const std::string& key_id, Revocation how,
                          Reply<KeyView> reply) = 0;
 
   // Of calls that run now. The decision answers with the request that it was about.

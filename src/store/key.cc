@@ -26,7 +26,7 @@ constexpr Nanos kUseGrain = std::chrono::minutes(1);
 
 #define KEY_COLUMNS                                                             \
   "id, tenant, role, agent, created_at, expires_at, revoked_at, last_used_at, " \
-  "all_tenants, label, keep_running"
+  "all_tenants, label, keep_running, made_by"
 
 Result<std::string> RandomHex(size_t digits) {
   std::array<unsigned char, 32> bytes{};
@@ -57,6 +57,7 @@ ApiKey ReadKey(const Statement& row) {
   key.all_tenants = row.Count(8) != 0;
   key.label = row.Text(9);
   key.keep_running = row.Count(10) != 0;
+  key.made_by = row.Text(11);
   return key;
 }
 
@@ -71,6 +72,29 @@ Status CheckAgentName(std::string_view agent) {
   return {};
 }
 
+Status CheckNumberOfKeys(Connection& db, const TenantId& tenant, Nanos now) {
+  TRY_ASSIGN(Statement query,
+             db.Query("SELECT count(*) FROM api_keys WHERE tenant = ? AND revoked_at IS NULL AND "
+                      "(expires_at IS NULL OR expires_at > ?)",
+                      tenant.name(), now));
+  TRY_ASSIGN([[maybe_unused]] const bool row, query.Step());
+  const uint64_t living = query.Count(0);
+  if (living >= kMostLivingKeys) {
+    return Refused(kKeyLimit,
+                   fmt::format("the tenant has {} valid keys, as many as it can", living),
+                   "revoke keys that are not used any more: GET /v1/keys, coffer key list");
+  }
+  return {};
+}
+
+// In the transaction that makes the key: one that was revoked since its request was let in leaves no key behind.
+Status CheckMaker(Connection& db, const std::string& maker) {
+  TRY_ASSIGN(Statement query,
+             db.Query("SELECT 1 FROM api_keys WHERE id = ? AND revoked_at IS NOT NULL", maker));
+  TRY_ASSIGN(const bool revoked, query.Step());
+  return revoked ? Refused("policy.key", "the key that asks for another was revoked") : Status();
+}
+
 Result<NewKey> InsertKey(Connection& db, const TenantId& tenant, const KeyRequest& request,
                          Nanos now) {
   TRY(CheckAgentName(request.agent));
@@ -82,6 +106,8 @@ Result<NewKey> InsertKey(Connection& db, const TenantId& tenant, const KeyReques
   if (request.label.size() > 200) {
     return Refused("policy.key", "a key's label has at most 200 bytes");
   }
+  TRY(CheckMaker(db, request.made_by));
+  TRY(CheckNumberOfKeys(db, tenant, now));
   NewKey made;
   // Seconds first, so that ids sort by time.
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(now).count();
@@ -95,18 +121,53 @@ Result<NewKey> InsertKey(Connection& db, const TenantId& tenant, const KeyReques
   made.key.agent = request.agent;
   made.key.all_tenants = request.all_tenants;
   made.key.label = request.label;
+  made.key.made_by = request.made_by;
   made.key.created_at = now;
   if (request.lifetime > Nanos(0)) {
     made.key.expires_at = now + request.lifetime;
   }
   TRY(
       db.Run("INSERT INTO api_keys (id, tenant, role, agent, salt, hash, created_at, expires_at, "
-             "all_tenants, label) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+             "all_tenants, label, made_by) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
              made.key.id, tenant.name(), RoleName(request.role), request.agent, salt,
              HashKey(salt, made.text), now, made.key.expires_at,
-             static_cast<int>(request.all_tenants), request.label));
+             static_cast<int>(request.all_tenants), request.label, request.made_by));
   TRY(db.Run("UPDATE facts SET value = 1 WHERE name = 'first_key_made'"));
   return made;
+}
+
+constexpr const char* kNewGeneration =
+    "UPDATE facts SET value = value + 1 WHERE name = 'switch_generation'";
+
+Status RevokeIn(Connection& db, const TenantId& tenant, std::string_view id, RevokedCalls calls,
+                Nanos now) {
+  TRY(
+      db.Run("UPDATE api_keys SET revoked_at = coalesce(revoked_at, ?), keep_running = ? "
+             "WHERE tenant = ? AND id = ?",
+             now, static_cast<int>(calls == RevokedCalls::kKeepRunning), tenant.name(), id));
+  if (db.changes() != 1) {
+    return Refused("policy.key", "there is no such key", "coffer key list shows their ids");
+  }
+  return {};
+}
+
+// What the key has made and what those have made that is not revoked yet.
+Result<std::vector<std::string>> MadeBy(Connection& db, const TenantId& tenant,
+                                        std::string_view id) {
+  TRY_ASSIGN(Statement query,
+             db.Query("WITH RECURSIVE made (id) AS (VALUES (?2) UNION SELECT key.id FROM api_keys "
+                      "AS key JOIN made ON key.made_by = made.id WHERE key.tenant = ?1) "
+                      "SELECT id FROM api_keys WHERE tenant = ?1 AND revoked_at IS NULL AND "
+                      "id <> ?2 AND id IN made",
+                      tenant.name(), id));
+  std::vector<std::string> made;
+  while (true) {
+    TRY_ASSIGN(const bool row, query.Step());
+    if (!row) {
+      return made;
+    }
+    made.push_back(query.Text(0));
+  }
 }
 
 }  // namespace
@@ -171,8 +232,8 @@ Result<KeyVerdict> CheckKey(Store& store, std::string_view text) {
     if (!row) {
       return KeyVerdict{};
     }
-    const std::string presented = HashKey(query.Text(11), text);
-    const std::string stored = query.Text(12);
+    const std::string presented = HashKey(query.Text(12), text);
+    const std::string stored = query.Text(13);
     if (presented.size() != stored.size() ||
         ::sodium_memcmp(presented.data(), stored.data(), stored.size()) != 0) {
       return KeyVerdict{};
@@ -230,14 +291,23 @@ Result<std::optional<ApiKey>> FindKey(Store& store, AllTenants /*tag*/, std::str
 Status RevokeKey(Store& store, const TenantId& tenant, std::string_view id, RevokedCalls calls) {
   Core& core = store.core();
   return core.Write(Durability::kOnDisk, [&](Connection& db) -> Status {
-    TRY(db.Run(
-        "UPDATE api_keys SET revoked_at = coalesce(revoked_at, ?), keep_running = ? "
-        "WHERE tenant = ? AND id = ?",
-        core.Now(), static_cast<int>(calls == RevokedCalls::kKeepRunning), tenant.name(), id));
-    if (db.changes() != 1) {
-      return Refused("policy.key", "there is no such key", "coffer key list shows their ids");
+    TRY(RevokeIn(db, tenant, id, calls, core.Now()));
+    return db.Run(kNewGeneration);
+  });
+}
+
+Result<std::vector<std::string>> RevokeKeyAndMade(Store& store, const TenantId& tenant,
+                                                  std::string_view id, RevokedCalls calls) {
+  using Ids = std::vector<std::string>;
+  Core& core = store.core();
+  return core.Write(Durability::kOnDisk, [&](Connection& db) -> Result<Ids> {
+    TRY(RevokeIn(db, tenant, id, calls, core.Now()));
+    TRY_ASSIGN(const Ids made, MadeBy(db, tenant, id));
+    for (const std::string& one : made) {
+      TRY(RevokeIn(db, tenant, one, calls, core.Now()));
     }
-    return db.Run("UPDATE facts SET value = value + 1 WHERE name = 'switch_generation'");
+    TRY(db.Run(kNewGeneration));
+    return made;
   });
 }
 

@@ -12,6 +12,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "store/page.h"
 #include "store/tenant.h"
@@ -28,7 +29,8 @@ struct ApiKey {
   Role role = Role::kAgent;
   std::string agent;         // the name it acts under
   bool all_tenants = false;  // sees those of others too; acts for its own
-  std::string label;         // its purpose, as written by the operator who made it
+  std::string label;         // what it is for, in its maker's words
+  std::string made_by;  // the key that asked for it, else "uid:N" or a token's id; "": not known
   Nanos created_at{0};
   std::optional<Nanos> expires_at;
   std::optional<Nanos> revoked_at;
@@ -42,12 +44,18 @@ struct KeyRequest {
   Nanos lifetime{0};         // 0: does not expire
   bool all_tenants = false;  // operators and auditors only
   std::string label;         // at most 200 bytes
+  std::string made_by;
 };
 
 struct NewKey {
   ApiKey key;
   std::string text;  // the only time it is seen
 };
+
+// So many keys of a tenant can be valid at the same time. An operator's key that was stolen makes no more than these.
+inline constexpr uint64_t kMostLivingKeys = 1000;
+// The code of a refusal because there are so many.
+inline constexpr const char* kKeyLimit = "key.limit";
 
 // On disk when it returns. The tenant must exist.
 Result<NewKey> CreateKey(Store& store, const TenantId& tenant, const KeyRequest& request);
@@ -79,5 +87,10 @@ enum class RevokedCalls : uint8_t { kEnd, kKeepRunning };
 // then FindKey says what to do. Calls that were kept can be ended by revoking again.
 Status RevokeKey(Store& store, const TenantId& tenant, std::string_view id,
                  RevokedCalls calls = RevokedCalls::kEnd);
+// The same for the key, the keys that it has made, and those that they have made, all of one tenant, in one step. Returns the
+// ids of the others that it revoked. A key that was pruned hands those that it made to its own maker.
+Result<std::vector<std::string>> RevokeKeyAndMade(Store& store, const TenantId& tenant,
+                                                  std::string_view id,
+                                                  RevokedCalls calls = RevokedCalls::kEnd);
 
 }  // namespace coffer::store

@@ -427,6 +427,14 @@ CREATE TRIGGER object_removed AFTER DELETE ON objects BEGIN
   UPDATE stored SET bytes = bytes - length(CAST(OLD.body AS BLOB)) WHERE tenant = OLD.tenant;
 END;
 )sql",
+    // 12: who made a key. What a key made is its maker's once the key itself is pruned.
+    R"sql(
+ALTER TABLE api_keys ADD COLUMN made_by TEXT NOT NULL DEFAULT '';
+CREATE INDEX api_keys_by_maker ON api_keys (made_by);
+CREATE TRIGGER api_key_removed AFTER DELETE ON api_keys WHEN OLD.made_by <> '' BEGIN
+  UPDATE api_keys SET made_by = OLD.made_by WHERE made_by = OLD.id;
+END;
+)sql",
 };
 
 constexpr int kNewest = static_cast<int>(std::size(kSteps));

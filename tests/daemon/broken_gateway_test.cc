@@ -13,14 +13,18 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <functional>
+#include <set>
 
 #include "base/sys.h"
 #include "call/warden/collect.h"
 #include "call/warden/launcher.h"
 #include "call/warden/protocol.h"
+#include "call/warden/volumes.h"
 #include "call/warden/wire.h"
+#include "limits/volume.h"
 #include "policy/egress_line.h"
 #include "tests/daemon/daemon.h"
 
@@ -327,6 +331,58 @@ TEST_F(BrokenGateway, ACallOfACallIsHeldAgainstTheOneThatMakesIt) {
   ASSERT_TRUE(ended.report);
   EXPECT_EQ(ended.report->receipt.outcome, "terminated");
   EXPECT_EQ(child([](Request&) {}), "policy.parent");
+}
+
+// It may ask for file systems of sessions, and chooses neither an image nor a place nor a size past the bounds.
+TEST_F(BrokenGateway, GetsNoVolumeButThoseOfSessions) {
+  using call::WardenVerb;
+  const auto ask = [&](WardenVerb verb, const std::string& id, uint64_t bytes) {
+    const Status done = call::AskForVolume(socket_.get(), verb, id, bytes);
+    return done.ok() ? "" : done.error().code;
+  };
+  constexpr uint64_t kSize = 4ULL << 20;
+  const std::string control = ask(WardenVerb::kOpenVolume, session_, kSize);
+  if (control == limits::kNoVolumes) {
+    GTEST_SKIP() << "this host has no loop devices or no mke2fs";
+  }
+  ASSERT_EQ(control, "") << "NO-CONTROL: the session's own";
+  const std::string warden = "/proc/" + std::to_string(daemon_.Find(RoleOf::kWarden)) + "/mounts";
+  const auto mounts = [&] { return ReadFile(warden).value_or(""); };
+  const auto images = [&] {
+    std::set<std::string> names;
+    for (const auto& entry : std::filesystem::directory_iterator(daemon_.state() + "/volumes")) {
+      names.insert(entry.path().filename());
+    }
+    return names;
+  };
+  const std::string mounts_before = mounts();
+  const std::set<std::string> images_before = images();
+  ASSERT_TRUE(Contains(mounts_before, session_)) << "NO-CONTROL";
+  std::ofstream(daemon_.Workspace(session_) + "/kept") << "kept";
+
+  const std::string sessions = daemon_.state() + "/sessions";
+  const std::string link = "00000000-0000-7000-8000-00000000000a";
+  ASSERT_EQ(::symlink(data_.c_str(), (sessions + "/session-" + link).c_str()), 0);
+  const std::string file = "00000000-0000-7000-8000-00000000000b";
+  std::ofstream(sessions + "/session-" + file) << "x";
+  for (const std::string& id : {std::string("../../data"), std::string("x/../../../etc"),
+                                std::string("."), std::string("/etc"), std::string("ABC"),
+                                std::string("a b"), std::string("a%2fb"), std::string("\n")}) {
+    EXPECT_EQ(ask(WardenVerb::kOpenVolume, id, kSize), "policy.request") << id;
+    EXPECT_EQ(ask(WardenVerb::kCloseVolume, id, 0), "policy.request") << id;
+  }
+  for (const uint64_t size : {uint64_t{0}, call::kSmallestVolume - 1, call::kLargestVolume + 1,
+                              uint64_t{1} << 63, ~uint64_t{0}}) {
+    EXPECT_EQ(ask(WardenVerb::kOpenVolume, session_, size), "policy.request") << size;
+  }
+  for (const std::string& id : {std::string(kNoSuchId), link, file}) {
+    EXPECT_NE(ask(WardenVerb::kOpenVolume, id, kSize), "") << id;
+    (void)ask(WardenVerb::kCloseVolume, id, 0);  // there is nothing to close
+  }
+  EXPECT_EQ(mounts(), mounts_before);
+  EXPECT_EQ(images(), images_before);
+  EXPECT_EQ(ReadFile(daemon_.Workspace(session_) + "/kept").value_or(""), "kept");
+  EXPECT_EQ(CodeOf(Send(Allowed("true"))), "") << "the warden is there";
 }
 
 // The monitor, not the gateway, says what the warden knows.

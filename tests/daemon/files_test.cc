@@ -5,8 +5,10 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <functional>
 
 #include "tests/daemon/daemon.h"
+#include "tests/gateway/harness.h"
 
 namespace coffer::test {
 namespace {
@@ -52,6 +54,46 @@ TEST_F(Files, AModeThatClosesAFileIsNamed) {
   EXPECT_EQ(Ask("PUT", "/shut/new", "x").status, 403);
   SetMode("shut", 0700);
   EXPECT_EQ(Ask("PUT", "/shut/new", "x").status, 201) << "the control";
+}
+
+// The client has sent half of its file when `meanwhile` happens; the answer, once it has sent the rest.
+HttpAnswer PutAround(const Daemon& daemon, const std::string& path,
+                     const std::function<void()>& meanwhile) {
+  const std::string half(200'000, 'x');
+  gateway::RawClient client = gateway::RawClient::Tcp(daemon.port());
+  EXPECT_TRUE(client.Send("PUT " + path + " HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer " +
+                          daemon.key() + "\r\nContent-Length: " + std::to_string(2 * half.size()) +
+                          "\r\n\r\n" + half));
+  meanwhile();
+  EXPECT_TRUE(client.Send(half));
+  const gateway::Reply1 reply = client.Receive();
+  HttpAnswer answer;
+  answer.status = reply.status;
+  answer.text = reply.body;
+  answer.body = Json::parse(reply.body, nullptr, false);
+  return answer;
+}
+
+TEST_F(Files, AnUploadThatItsSessionDoesNotOutliveIsNamed) {
+  const std::string path = "/v1/sessions/" + session_ + "/files/d/f";
+  const auto begun = [&] {
+    return WaitUntil([&] { return Exists(daemon_.Workspace(session_) + "/d"); });
+  };
+  const HttpAnswer good = PutAround(daemon_, path, [&] { EXPECT_TRUE(begun()); });
+  EXPECT_EQ(good.status, 201) << "the control: " << good.text;
+  Run("rm -rf d");
+  const HttpAnswer removed = PutAround(daemon_, path, [&] {
+    EXPECT_TRUE(begun());
+    Run("rm -rf d");
+  });
+  EXPECT_EQ(removed.status, 409) << removed.text;
+  EXPECT_EQ(removed.At("code"), "file.conflict");
+  const HttpAnswer ended = PutAround(daemon_, path, [&] {
+    EXPECT_TRUE(begun());
+    EXPECT_EQ(daemon_.Ask("DELETE", "/v1/sessions/" + session_, daemon_.key()).status, 200);
+  });
+  EXPECT_EQ(ended.status, 409) << ended.text;
+  EXPECT_EQ(ended.At("code"), "session.ended");
 }
 
 TEST_F(Files, WhatHasTheNameAlreadyIsNamed) {

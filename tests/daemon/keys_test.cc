@@ -175,6 +175,53 @@ TEST(Keys, KeepTheirLabel) {
   EXPECT_EQ(found, 1U);
 }
 
+// A stolen operator's key has made others. They name it, and end with it if that is asked for.
+TEST(Keys, WhatAStolenKeyMadeIsNamedAndEndsWithIt) {
+  Daemon daemon;
+  ASSERT_TRUE(daemon.Start());
+  constexpr const char* kOperator = R"({"role":"operator","agent":"thief"})";
+  const auto make = [&](const std::string& with) {
+    const HttpAnswer made = daemon.Ask("POST", "/v1/keys", with, kOperator);
+    EXPECT_EQ(made.status, 201) << made.text;
+    return std::pair(made.At("key_id"), made.At("key"));
+  };
+  const auto works = [&](const std::string& key) {
+    return daemon.Ask("GET", "/v1/keys", key).status == 200;
+  };
+  for (const bool from_outside : {false, true}) {
+    SCOPED_TRACE(from_outside);
+    const auto [stolen, stolen_key] = make(daemon.key());
+    const auto [child, child_key] = make(stolen_key);
+    const auto [grandchild, grandchild_key] = make(child_key);
+    bool named = false;
+    const HttpAnswer list = daemon.Ask("GET", "/v1/keys", daemon.key());
+    for (const Json& key : list.body["keys"]) {
+      named = named || (key["key_id"] == child && key["made_by"] == stolen);
+    }
+    EXPECT_TRUE(named);
+    const RunResult listed = RunProgram({CofferPath(), "key", "list", "--state", daemon.state()});
+    EXPECT_TRUE(Contains(listed.out, stolen + "  valid")) << listed.Describe();
+    // The control: without the word for it, only the named one ends.
+    ASSERT_EQ(daemon.Ask("DELETE", "/v1/keys/" + stolen, daemon.key()).status, 200);
+    EXPECT_FALSE(works(stolen_key));
+    EXPECT_TRUE(works(child_key));
+    if (from_outside) {
+      const RunResult revoked = RunProgram(
+          {CofferPath(), "key", "revoke", stolen, "--with-keys", "--state", daemon.state()});
+      EXPECT_EQ(revoked.exit, 0) << revoked.Describe();
+      EXPECT_TRUE(Contains(revoked.out, grandchild)) << revoked.Describe();
+    } else {
+      EXPECT_EQ(daemon.Ask("DELETE", "/v1/keys/" + stolen + "?with_keys=yes", daemon.key()).status,
+                400);
+      EXPECT_EQ(daemon.Ask("DELETE", "/v1/keys/" + stolen + "?with_keys=true", daemon.key()).status,
+                200);
+    }
+    EXPECT_FALSE(works(child_key));
+    EXPECT_FALSE(works(grandchild_key));
+    EXPECT_TRUE(works(daemon.key())) << "the maker of the stolen one goes on";
+  }
+}
+
 // What OPERATIONS says about journals: a key before the first start, as whoever starts the daemon.
 TEST(Keys, AStateDirectoryThatACommandMadeIsTheDaemons) {
   Daemon daemon;

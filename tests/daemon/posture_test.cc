@@ -8,7 +8,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
+#include <fstream>
 #include <set>
 #include <sstream>
 
@@ -181,6 +183,92 @@ TEST_F(RolePosture, NothingIsOpenThatARoleDoesNotNeed) {
       EXPECT_FALSE(strange(target, false)) << pid << " has " << target;
     }
   }
+}
+
+// The process that parses the operator's files lives for moments. It is stopped in the middle and looked at, then it goes on.
+class Compiler {
+ public:
+  Compiler(pid_t monitor, const std::vector<pid_t>& others) : monitor_(monitor), others_(others) {}
+  ~Compiler() {
+    if (pid_ > 0) {
+      ::kill(pid_, SIGCONT);
+    }
+  }
+  // Asks for a reload and waits for a child of the monitor that is none of the roles, until it has its filter.
+  bool Catch() {
+    ::kill(monitor_, SIGHUP);
+    const auto until = std::chrono::steady_clock::now() + Seconds(3);
+    while (std::chrono::steady_clock::now() < until) {
+      std::istringstream children(ReadFile(Children()).value_or(""));
+      for (pid_t child = 0; children >> child;) {
+        if (std::find(others_.begin(), others_.end(), child) == others_.end() && Stop(child)) {
+          pid_ = child;
+          return true;
+        }
+      }
+    }
+    return false;
+  }
+  pid_t pid() const { return pid_; }
+
+ private:
+  std::string Children() const {
+    const std::string id = std::to_string(monitor_);
+    return "/proc/" + id + "/task/" + id + "/children";
+  }
+  static bool Stop(pid_t child) {
+    while (StatusOf(child)["Seccomp"] == "0") {
+    }
+    return ::kill(child, SIGSTOP) == 0 &&
+           WaitUntil([&] { return !StatusOf(child)["State"].starts_with("R"); }) &&
+           StatusOf(child)["State"].starts_with("T");
+  }
+  const pid_t monitor_;
+  const std::vector<pid_t> others_;
+  pid_t pid_ = 0;
+};
+
+TEST_F(RolePosture, TheCompilerHasNoPrivilegeAndEnds) {
+  // Enough to parse that it can be stopped meanwhile.
+  for (int i = 0; i < 200; ++i) {
+    std::ofstream(daemon_.tools() + "/many" + std::to_string(i) + ".toml")
+        << "[tool]\nname = \"many" << i
+        << "\"\nversion = \"1.0.0\"\nowner = \"tests\"\nsummary = \"One of many.\"\n"
+           "effect = \"reversible\"\n[input.schema]\ntype = \"object\"\n[run]\n"
+           "runtime = \"bash\"\nargv = [\"bash\", \"--version\"]\n"
+           "[[examples.allow]]\nargs = {}\nwhy = \"nothing\"\n"
+           "[[examples.deny]]\nargs = { x = 1 }\nwhy = \"a parameter that is not declared\"\n";
+  }
+  Compiler compiler(daemon_.monitor(), ChildrenOf(daemon_.monitor()));
+  for (int i = 0; i < 20 && compiler.pid() == 0; ++i) {
+    compiler.Catch();
+  }
+  ASSERT_GT(compiler.pid(), 0) << "no compiler was seen";
+  std::map<std::string, std::string> status = StatusOf(compiler.pid());
+  EXPECT_EQ(status["Seccomp"], "2");
+  EXPECT_EQ(status["NoNewPrivs"], "1");
+  EXPECT_EQ(status["Threads"], "1");
+  for (const char* set : {"CapInh", "CapPrm", "CapEff", "CapAmb"}) {
+    EXPECT_EQ(status[set], kNoCapabilities) << set;
+  }
+  if (IsRoot()) {
+    const std::string id = std::to_string(0x6fff0003U);
+    EXPECT_EQ(status["Uid"], id + "\t" + id + "\t" + id + "\t" + id);
+    EXPECT_EQ(status["Gid"], id + "\t" + id + "\t" + id + "\t" + id);
+    EXPECT_EQ(status["Groups"].find_first_not_of(' '), std::string::npos) << status["Groups"];
+    EXPECT_EQ(status["CapBnd"], kNoCapabilities);
+    // What it writes to, the last table, and the files that it is reading; no socket of any role.
+    for (const std::string& target : Descriptors(compiler.pid())) {
+      EXPECT_FALSE(target.starts_with("socket:")) << target;
+      EXPECT_FALSE(Contains(target, daemon_.state())) << target;
+    }
+  }
+  struct stat info{};
+  ASSERT_EQ(::stat(("/proc/" + std::to_string(compiler.pid()) + "/mem").c_str(), &info), 0);
+  EXPECT_EQ(info.st_uid, 0U) << "it is dumpable";
+  ::kill(compiler.pid(), SIGCONT);
+  EXPECT_TRUE(WaitUntil([&] { return !IsAlive(compiler.pid()); })) << "it does not end";
+  EXPECT_EQ(daemon_.Call(daemon_.key(), Bash("true")).Outcome(), "success");
 }
 
 // As root, each tenant's boundaries have uids of a range of its own, which no other tenant ever had.

@@ -42,6 +42,7 @@ class Stopped : public ::testing::Test {
             {"DELETE", "/v1/sessions/" + session_ + "/files/f", "", 204},
             {"GET", "/v1/tools", "", 200},
             {"GET", "/v1/keys", "", 200},
+            {"GET", "/v1/access", "", 200},
             {"GET", "/metrics", "", 200},
             {"POST", "/v1/keys", R"({"role":"operator","agent":"escape"})", 201},
             {"PUT", "/v1/switches/agent/olga", kBecause, 200},

@@ -3,6 +3,8 @@
 // Server-sent events through the real server: order, resume, loss, heartbeats, clients that vanish.
 #include <gtest/gtest.h>
 
+#include <thread>
+
 #include "tests/gateway/harness.h"
 
 namespace coffer::gateway {
@@ -125,6 +127,67 @@ TEST(Events, ManyListenersSeeTheSame) {
   for (RawClient& client : clients) {
     EXPECT_NE(client.ReadUntil("0\r\n\r\n").find("to all"), std::string::npos);
   }
+}
+
+Refusal KeyIsRevoked() {
+  return {
+      .kind = RefusalKind::kUnauthenticated, .code = "auth.key", .message = "this key was revoked"};
+}
+
+constexpr const char* kEnd =
+    "event: end\ndata: {\"code\":\"auth.key\",\"message\":\"this key was revoked\"}\n\n";
+
+TEST(Events, ASilentStreamEndsWithItsKey) {
+  ServerConfig config;
+  config.http.limits.heartbeat = std::chrono::milliseconds(50);
+  RunningServer server(config);
+  RawClient client = RawClient::Tcp(server.port());
+  client.Send(EventsOf());
+  ASSERT_NE(client.ReadUntil(": still here\n\n"), "") << "the control";
+  server.OnLoop([&] { server.service.watcher_refused = KeyIsRevoked(); });
+  EXPECT_TRUE(client.ReadUntil("0\r\n\r\n").find(kEnd) != std::string::npos);
+  server.OnLoop([&] { EXPECT_EQ(server.service.event_waits, 0U); });
+  client.Send(Request("GET", "/healthz"));
+  EXPECT_EQ(client.Receive().status, 200) << "the connection is good for more";
+}
+
+TEST(Events, NothingIsSaidToAKeyThatWasRevokedASecondAgo) {
+  RunningServer server;
+  RawClient client = RawClient::Tcp(server.port());
+  server.OnLoop([&] { server.service.AddEvent(Kind::kStdout, "first"); });
+  client.Send(EventsOf());
+  ASSERT_NE(client.ReadUntil("first"), "");
+  server.OnLoop([&] {
+    EXPECT_EQ(server.service.watchers_checked, 1U);
+    server.service.AddEvent(Kind::kStdout, "second");
+  });
+  ASSERT_NE(client.ReadUntil("second"), "");
+  server.OnLoop([&] { EXPECT_EQ(server.service.watchers_checked, 1U) << "at most once a second"; });
+  std::this_thread::sleep_for(std::chrono::milliseconds(1100));
+  server.OnLoop([&] { server.service.AddEvent(Kind::kStdout, "third"); });
+  ASSERT_NE(client.ReadUntil("third"), "") << "the control";
+  std::this_thread::sleep_for(std::chrono::milliseconds(1100));
+  server.OnLoop([&] {
+    server.service.watcher_refused = KeyIsRevoked();
+    server.service.AddEvent(Kind::kStdout, "fourth");
+  });
+  const std::string rest = client.ReadUntil("0\r\n\r\n");
+  EXPECT_NE(rest.find(kEnd), std::string::npos) << rest;
+  EXPECT_EQ(rest.find("fourth"), std::string::npos) << rest;
+}
+
+// A service that has no worker free ends nothing: the batch waits, and is not said before the service has answered.
+TEST(Events, ABusyServiceIsAskedAgain) {
+  RunningServer server;
+  RawClient client = RawClient::Tcp(server.port());
+  server.OnLoop([&] {
+    server.service.watcher_refused = Refusal{.kind = RefusalKind::kUnavailable, .code = "busy"};
+    server.service.AddEvent(Kind::kStdout, "waits");
+  });
+  client.Send(EventsOf());
+  EXPECT_EQ(client.ReadUntil("retry: 1000\n\n").find("waits"), std::string::npos);
+  server.OnLoop([&] { server.service.watcher_refused.reset(); });
+  EXPECT_NE(client.ReadUntil("waits").find("waits"), std::string::npos);
 }
 
 TEST(Events, ADrainCutsStreamsAtItsDeadline) {

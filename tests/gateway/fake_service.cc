@@ -292,6 +292,15 @@ WaitHandle FakeService::WaitEvents(const Identity& who, const std::string& call_
           }};
 }
 
+void FakeService::CheckWatcher(const Identity&, Watched, Reply<Nothing> reply) {
+  ++watchers_checked;
+  if (watcher_refused) {
+    reply(*watcher_refused);
+  } else {
+    reply(Nothing{});
+  }
+}
+
 void FakeService::WakeWaiters() {
   std::vector<int> ids;
   for (const auto& [id, waiter] : waiters_) {
@@ -457,9 +466,11 @@ void FakeService::ListKeys(const Identity& who, Reply<std::vector<KeyView>> repl
   reply(std::vector<KeyView>{Key()});
 }
 
-void FakeService::RevokeKey(const Identity& who, const std::string&, RevokedCalls calls,
+void FakeService::RevokeKey(const Identity& who, const std::string&, Revocation how,
                             Reply<KeyView> reply) {
-  Note(who, calls == RevokedCalls::kEnd ? "RevokeKey" : "RevokeKey keep-running");
+  Note(who, how.keys == RevokedKeys::kAndMade ? "RevokeKey with-keys"
+            : how.calls == RevokedCalls::kEnd ? "RevokeKey"
+                                              : "RevokeKey keep-running");
   reply(Key());
 }
 

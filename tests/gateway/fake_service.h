@@ -41,6 +41,7 @@ class FakeService : public Service {
   void CancelCall(const Identity& who, const std::string& call_id, Reply<CallView> reply) override;
   WaitHandle WaitEvents(const Identity& who, const std::string& call_id, uint64_t after,
                         size_t max_bytes, Reply<EventBatch> reply) override;
+  void CheckWatcher(const Identity& who, Watched what, Reply<Nothing> reply) override;
 
   void CreateSession(const Identity& who, SessionRequest request,
                      Reply<SessionView> reply) override;
@@ -74,7 +75,7 @@ class FakeService : public Service {
   void ListToolDefinitions(const Identity& who, Reply<std::shared_ptr<const Json>> reply) override;
   void CreateKey(const Identity& who, KeyRequest request, Reply<NewKey> reply) override;
   void ListKeys(const Identity& who, Reply<std::vector<KeyView>> reply) override;
-  void RevokeKey(const Identity& who, const std::string& key_id, RevokedCalls calls,
+  void RevokeKey(const Identity& who, const std::string& key_id, Revocation how,
                  Reply<KeyView> reply) override;
   void ListAudit(const Identity& who, AuditQuery query, Reply<Page<AuditView>> reply) override;
   void GetCheckpoint(const Identity& who, Reply<CheckpointView> reply) override;
@@ -104,8 +105,10 @@ class FakeService : public Service {
   std::map<std::string, std::string> files;
   std::set<std::string> discarded;  // uploads that were not finished
   size_t quota = 1 << 20;
-  uint64_t first_event = 1;  // events before this are forgotten
-  size_t event_waits = 0;    // waits that are open
+  uint64_t first_event = 1;                // events before this are forgotten
+  size_t event_waits = 0;                  // waits that are open
+  std::optional<Refusal> watcher_refused;  // what CheckWatcher says
+  size_t watchers_checked = 0;
   bool ready = true;
   bool keep_replies = false;  // Submit's, after they were invoked
   bool hold = false;          // Authenticate, OpenUpload and Upload::Write reply only in Release

@@ -275,6 +275,37 @@ TEST(Server, FilesGoInAndComeOut) {
   EXPECT_EQ(client.Receive().status, 404);
 }
 
+// RFC 9110: 14.5 asks for the 400, 8.4 has the 415; a condition that is not looked at must not look as if it held.
+TEST(Server, AnUploadThatMeansSomethingElseIsRefused) {
+  RunningServer server;
+  const std::string path = "/v1/sessions/" + kSessionId + "/files/f";
+  const auto put = [&](std::string_view field) {
+    RawClient client = RawClient::Tcp(server.port());
+    client.Send(Request("PUT", path, "agent-key", field, "new"));
+    return client.Receive();
+  };
+  ASSERT_EQ(put("").status, 201);
+  for (const auto& [field, status, code] :
+       {std::tuple("Content-Range: bytes 0-2/10\r\n", 400, "file.part"),
+        std::tuple("Content-Encoding: gzip\r\n", 415, "body.encoding"),
+        std::tuple("If-Match: \"1\"\r\n", 501, "file.condition"),
+        std::tuple("If-Match: *\r\n", 501, "file.condition"),
+        std::tuple("If-None-Match: *\r\n", 501, "file.condition"),
+        std::tuple("If-Unmodified-Since: Sat, 29 Oct 1994 19:43:31 GMT\r\n", 501,
+                   "file.condition")}) {
+    server.OnLoop([&] { server.service.files["f"] = "old"; });
+    const Reply1 reply = put(field);
+    EXPECT_EQ(reply.status, status) << field << reply.body;
+    EXPECT_EQ(reply.Code(), code) << field;
+    server.OnLoop([&] { EXPECT_EQ(server.service.files["f"], "old") << field; });
+  }
+  // The control: what says nothing of the kind.
+  EXPECT_EQ(put("Content-Encoding: identity\r\n").status, 201);
+  EXPECT_EQ(put("If-Modified-Since: Sat, 29 Oct 1994 19:43:31 GMT\r\n").status, 201)
+      << "means nothing in a PUT";
+  server.OnLoop([&] { EXPECT_EQ(server.service.files["f"], "new"); });
+}
+
 TEST(Server, AnEmptyFileIsAFile) {
   RunningServer server;
   RawClient client = RawClient::Tcp(server.port());

@@ -4,6 +4,7 @@
 #include "gateway/http/handlers.h"
 #include "gateway/http/names.h"
 #include "gateway/http/views.h"
+#include "net/http_head.h"
 
 namespace coffer::gateway {
 namespace {
@@ -95,6 +96,28 @@ class UploadReceiver : public std::enable_shared_from_this<UploadReceiver> {
   Respond respond_;
 };
 
+// What a client says of its upload and this server does not do. Ignoring it would write another file than the client meant: a part
+// in the place of the whole, coded bytes as if they were plain, or a new version over one that the client did not know.
+std::optional<Problem> CheckUpload(const Head& head) {
+  if (head.Find("Content-Range") != nullptr) {
+    return MakeProblem(400, "file.part", "a file is written as a whole: Content-Range is refused",
+                       "send all of it, without Content-Range");
+  }
+  if (const std::string* coding = head.Find("Content-Encoding");
+      coding != nullptr && !net::SameText(*coding, "identity")) {
+    return MakeProblem(415, "body.encoding", "a file is written as it is sent, without a coding",
+                       "send it without Content-Encoding; a coded file is a file like any other");
+  }
+  for (const char* name : {"If-Match", "If-None-Match", "If-Unmodified-Since"}) {
+    if (head.Find(name) != nullptr) {
+      return MakeProblem(501, "file.condition",
+                         std::string("files have no versions: ") + name + " is not implemented",
+                         "send it without the condition");
+    }
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 void GetFiles(const std::shared_ptr<Exchange>& exchange, Respond respond) {
@@ -132,6 +155,10 @@ void PutFile(const std::shared_ptr<Exchange>& exchange, Respond respond) {
     respond(ProblemResponse(
         MakeProblem(400, "path.invalid", "the path does not hold a proper path",
                     "a name that is uploaded is UTF-8 without control characters")));
+    return;
+  }
+  if (std::optional<Problem> problem = CheckUpload(exchange->head)) {
+    respond(ProblemResponse(*problem));
     return;
   }
   const auto opened =

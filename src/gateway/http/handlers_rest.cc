@@ -156,18 +156,30 @@ void GetKeys(const std::shared_ptr<Exchange>& exchange, Respond respond) {
 }
 
 void DeleteKey(const std::shared_ptr<Exchange>& exchange, Respond respond) {
-  RevokedCalls calls = RevokedCalls::kEnd;
-  if (const std::string* keep = exchange->Query("keep_running"); keep != nullptr) {
-    if (*keep != "true" && *keep != "false") {
-      respond(ProblemResponse(FromRefusal(Refusal{.kind = RefusalKind::kInvalid,
-                                                  .code = "query.invalid",
-                                                  .message = "keep_running is true or false"})));
-      return;
+  Revocation how;
+  const auto asked = [&](const char* name) -> std::optional<bool> {
+    const std::string* const text = exchange->Query(name);
+    if (text != nullptr && *text != "true" && *text != "false") {
+      respond(ProblemResponse(
+          FromRefusal(Refusal{.kind = RefusalKind::kInvalid,
+                              .code = "query.invalid",
+                              .message = std::string(name) + " is true or false"})));
+      return std::nullopt;
     }
-    calls = *keep == "true" ? RevokedCalls::kKeepRunning : RevokedCalls::kEnd;
+    return text != nullptr && *text == "true";
+  };
+  const std::optional<bool> keep = asked("keep_running");
+  if (!keep) {
+    return;
   }
+  const std::optional<bool> made = asked("with_keys");
+  if (!made) {
+    return;
+  }
+  how.calls = *keep ? RevokedCalls::kKeepRunning : RevokedCalls::kEnd;
+  how.keys = *made ? RevokedKeys::kAndMade : RevokedKeys::kNamed;
   exchange->api->service.RevokeKey(
-      exchange->who, exchange->Value("key_id"), calls,
+      exchange->who, exchange->Value("key_id"), how,
       Answering<KeyView>(exchange, std::move(respond), 200, FormatKey));
 }
 

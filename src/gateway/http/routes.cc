@@ -67,7 +67,8 @@ constexpr std::array kRoutes = {
 
     Route{Method::kPost, "/v1/keys", kOperates, kJson, PostKey},
     Route{Method::kGet, "/v1/keys", kOversees, kNone, GetKeys},
-    Route{Method::kDelete, "/v1/keys/{key_id}", kOperates, kNone, DeleteKey, "keep_running"},
+    Route{Method::kDelete, "/v1/keys/{key_id}", kOperates, kNone, DeleteKey,
+          "keep_running,with_keys"},
 
     Route{Method::kGet, "/v1/audit", kOversees, kNone, GetAudit,
           "limit,cursor,tenant,tool,agent,session,trace,outcome,class,approval,denied,since,until"},

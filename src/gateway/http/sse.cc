@@ -6,7 +6,9 @@
 #include <chrono>
 #include <nlohmann/json.hpp>
 #include <utility>
+#include <vector>
 
+#include "base/clock.h"
 #include "base/json.h"
 #include "base/utf8.h"
 #include "gateway/http/names.h"
@@ -19,6 +21,8 @@ constexpr size_t kBatchBytes = 16384;
 constexpr size_t kFormattedAtOnce = 4096;
 // A stream with nothing to say yet begins anyway, so that the client sees its headers.
 constexpr std::chrono::milliseconds kStreamPatience{250};
+// A watcher that may watch no more still gets what was said so shortly after the last look.
+constexpr std::chrono::seconds kLookAgain{1};
 
 std::string Base64(std::string_view bytes) {
   std::string text(sodium_base64_ENCODED_LEN(bytes.size(), sodium_base64_VARIANT_ORIGINAL), '\0');
@@ -94,17 +98,83 @@ class EventStream : public BodyStream, public std::enable_shared_from_this<Event
       Deliver();
       return;
     }
+    const bool ended = Ends(answer.value());
+    if ((ended && begin_ != nullptr) || BootTime() - looked_at_ < kLookAgain) {
+      Use(std::move(answer.value()));
+      return;
+    }
+    waiting_ = true;  // no other batch is asked for meanwhile
+    const auto batch = std::make_shared<EventBatch>(std::move(answer.value()));
+    // What has ended is the record, which a stopped agent may still read.
+    Look(ended ? Watched::kEnded : Watched::kRunning, [this, batch] {
+      waiting_ = false;
+      Use(std::move(*batch));
+    });
+  }
+
+  static bool Ends(const EventBatch& batch) {
+    return batch.finished ||
+           (!batch.events.empty() && batch.events.back().kind == CallEvent::Kind::kState &&
+            batch.events.back().data == "finished");
+  }
+
+  // Whether the client may still watch. Then `go_on`, else the stream ends with the reason. Those that come while a question
+  // is on its way share its answer.
+  void Look(Watched what, std::function<void()> go_on) {
+    looks_.push_back(std::move(go_on));
+    if (looks_.size() == 1) {
+      AskStanding(what);
+    }
+  }
+
+  void AskStanding(Watched what) {
+    const auto answered = [weak = weak_from_this(), what](const Answer<Nothing>& answer) {
+      auto self = weak.lock();
+      if (self == nullptr || self->finished_) {
+        return;
+      }
+      if (!answer.ok() && answer.refusal().kind == RefusalKind::kUnavailable) {
+        self->look_later_ = self->exchange_->api->loop.After(kLookAgain, [weak, what] {
+          if (auto again = weak.lock()) {
+            again->AskStanding(what);
+          }
+        });
+        return;
+      }
+      const auto looks = std::exchange(self->looks_, {});
+      if (!answer.ok()) {
+        self->EndEarly(answer.refusal());
+        return;
+      }
+      self->looked_at_ = BootTime();
+      for (const std::function<void()>& go_on : looks) {
+        go_on();
+      }
+    };
+    exchange_->api->service.CheckWatcher(exchange_->who, what,
+                                         Reply<Nothing>(answered, exchange_->asker));
+  }
+
+  void EndEarly(const Refusal& refusal) {
+    handle_ = nullptr;
+    text_ += FormatEnd(refusal);
+    finished_ = true;
+    Decide(refusal);
+    Deliver();
+  }
+
+  void Use(EventBatch answer) {
     size_t bytes = 0;
-    for (const CallEvent& event : answer->events) {
+    for (const CallEvent& event : answer.events) {
       after_ = std::max(after_, event.seq);
       bytes += event.data.size();
     }
     if (bytes < kFormattedAtOnce) {
-      Add(FormatBatch(answer.value()), answer->finished);
+      Add(FormatBatch(answer), answer.finished);
       return;
     }
     waiting_ = true;  // no other batch is asked for meanwhile
-    Format(std::make_shared<EventBatch>(std::move(answer.value())));
+    Format(std::make_shared<EventBatch>(std::move(answer)));
   }
 
   // On another thread.
@@ -128,6 +198,9 @@ class EventStream : public BodyStream, public std::enable_shared_from_this<Event
   }
 
   void Add(std::string text, bool finished) {
+    if (finished_) {
+      return;  // it has ended early
+    }
     text_ += text;
     finished_ = finished;
     Decide(std::nullopt);
@@ -157,13 +230,20 @@ class EventStream : public BodyStream, public std::enable_shared_from_this<Event
     timer_ = exchange_->api->loop.After(
         exchange_->api->config.limits.heartbeat, [weak = weak_from_this()] {
           if (auto self = weak.lock(); self != nullptr && self->next_ != nullptr) {
-            std::exchange(self->next_, nullptr)(Piece{": still here\n\n", false, false});
+            self->Look(Watched::kRunning, [self = self.get()] {
+              if (self->next_ != nullptr) {
+                std::exchange(self->next_, nullptr)(Piece{": still here\n\n", false, false});
+              }
+            });
           }
         });
   }
 
   std::shared_ptr<Exchange> exchange_;
   uint64_t after_;
+  Nanos looked_at_{0};  // since the host started
+  std::vector<std::function<void()>> looks_;
+  std::shared_ptr<void> look_later_;
   std::function<void(std::optional<Refusal>)> begin_;
   std::function<void(Piece)> next_;
   WaitHandle handle_;
@@ -199,6 +279,11 @@ std::string FormatBatch(const EventBatch& batch) {
     text += FormatEvent(event);
   }
   return text;
+}
+
+std::string FormatEnd(const Refusal& refusal) {
+  return "event: end\ndata: " +
+         PrintJson(Json{{"code", refusal.code}, {"message", refusal.message}}) + "\n\n";
 }
 
 void RespondWithEvents(const std::shared_ptr<Exchange>& exchange, uint64_t after, Respond respond) {

@@ -175,6 +175,7 @@ Json KeyJson(const KeyView& key) {
           {"tenant", key.tenant.name()},
           {"agent", OrNull(key.agent)},
           {"label", OrNull(key.label)},
+          {"made_by", OrNull(key.made_by)},
           {"all_tenants", key.all_tenants},
           {"created_at", TimeOrNull(key.created_at)},
           {"expires_at", TimeOrNull(key.expires_at)},

@@ -32,11 +32,47 @@ TEST(HostBudget, OneTenantLeavesTheRestToOthers) {
   std::vector<HostBudget::Seat> hog = TakeAll(budget, "hog", kMiB);
   EXPECT_EQ(hog.size(), 10U);
   std::vector<HostBudget::Seat> other = TakeAll(budget, "other", kMiB);
-  EXPECT_EQ(other.size(), 10U);
-  EXPECT_EQ(TakeAll(budget, "third", kMiB).size(), 0U) << "all of the host's";
-  // The control: what ends makes room for the next.
-  hog.pop_back();
-  EXPECT_EQ(TakeAll(budget, "third", kMiB).size(), 1U);
+  EXPECT_EQ(other.size(), 5U) << "half of what the first leaves";
+  const std::vector<HostBudget::Seat> third = TakeAll(budget, "third", kMiB);
+  EXPECT_EQ(third.size(), 2U);
+  // What ends makes room for those who have less than their share of the rest.
+  hog.resize(2);
+  EXPECT_EQ(TakeAll(budget, "third", kMiB).size(), 4U);
+}
+
+// However many tenants take all that they can, others find a place until the last eighth is full, by one place each.
+TEST(HostBudget, ManyTenantsLeaveSomethingForTheNext) {
+  HostBudget budget;
+  budget.SetLimits({256, 4000 * kMiB, 50});
+  std::vector<std::vector<HostBudget::Seat>> taken;
+  size_t all = 0;
+  size_t alone = 0;
+  for (int i = 0; i < 200; ++i) {
+    taken.push_back(TakeAll(budget, "tenant" + std::to_string(i), kMiB));
+    all += taken.back().size();
+    alone += taken.back().size() == 1 ? 1 : 0;
+    if (taken.back().empty()) {
+      break;
+    }
+    EXPECT_TRUE(taken.back().size() == 1 || 256 - all >= 32) << i;
+  }
+  EXPECT_EQ(all, 256U);
+  EXPECT_GE(alone, 32U) << "the last eighth is for as many tenants";
+  EXPECT_EQ(taken.front().size(), 128U);
+  // The same for memory: tenants whose calls may use much leave an eighth, too.
+  HostBudget small;
+  small.SetLimits({1000, 3200 * kMiB, 50});
+  std::vector<std::vector<HostBudget::Seat>> held;
+  for (const size_t places : {16, 8, 4, 1, 1, 1, 1, 0}) {
+    held.push_back(TakeAll(small, "tenant" + std::to_string(held.size()), 100 * kMiB));
+    EXPECT_EQ(held.back().size(), places) << held.size();
+  }
+}
+
+TEST(HostBudget, ATenantMayHaveAllIfTheOperatorSaysSo) {
+  HostBudget budget;
+  budget.SetLimits({20, 4000 * kMiB, 100});
+  EXPECT_EQ(TakeAll(budget, "only", kMiB).size(), 20U);
 }
 
 TEST(HostBudget, MemoryIsPromisedOnce) {
@@ -45,7 +81,7 @@ TEST(HostBudget, MemoryIsPromisedOnce) {
   const std::vector<HostBudget::Seat> hog = TakeAll(budget, "hog", 100 * kMiB);
   EXPECT_EQ(hog.size(), 6U);
   const std::vector<HostBudget::Seat> other = TakeAll(budget, "other", 100 * kMiB);
-  EXPECT_EQ(other.size(), 4U);
+  EXPECT_EQ(other.size(), 2U) << "60 percent of the 400 that the first leaves";
 }
 
 TEST(HostBudget, ALargeCallRunsAlone) {

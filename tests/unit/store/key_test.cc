@@ -95,6 +95,72 @@ TEST_F(KeyTest, NobodyRevokesAnothersKey) {
   EXPECT_EQ(State(made.text), KeyState::kValid);
 }
 
+TEST_F(KeyTest, TakesTheKeysThatItMadeAlong) {
+  const auto by = [&](const TenantId& tenant, const std::string& maker) {
+    KeyRequest request{Role::kOperator, "op", Nanos(0)};
+    request.made_by = maker;
+    return Make(tenant, request);
+  };
+  const NewKey thief = by(a_, "uid:0");
+  const NewKey child = by(a_, thief.key.id);
+  const NewKey gone = by(a_, thief.key.id);
+  const NewKey grandchild = by(a_, gone.key.id);
+  const NewKey sister = by(a_, "uid:0");
+  const NewKey theirs = by(b_, thief.key.id);
+  EXPECT_EQ(Must(FindKey(store(), AllTenants{}, child.key.id))->made_by, thief.key.id);
+  // The control: alone.
+  Must(RevokeKey(store(), a_, gone.key.id));
+  EXPECT_EQ(State(grandchild.text), KeyState::kValid);
+  const std::vector<std::string> made = Must(RevokeKeyAndMade(store(), a_, thief.key.id));
+  EXPECT_EQ(std::set<std::string>(made.begin(), made.end()),
+            (std::set<std::string>{child.key.id, grandchild.key.id}));
+  for (const NewKey* key : {&thief, &child, &gone, &grandchild}) {
+    EXPECT_EQ(State(key->text), KeyState::kRevoked);
+  }
+  EXPECT_EQ(State(sister.text), KeyState::kValid);
+  EXPECT_EQ(State(theirs.text), KeyState::kValid) << "of another tenant, which no key can make";
+  EXPECT_EQ(Code(RevokeKeyAndMade(store(), b_, sister.key.id)), "policy.key");
+  EXPECT_TRUE(Must(RevokeKeyAndMade(store(), a_, thief.key.id)).empty()) << "once is enough";
+  // A request that was let in before makes none after.
+  KeyRequest late{Role::kOperator, "op", Nanos(0)};
+  late.made_by = child.key.id;
+  EXPECT_EQ(Code(CreateKey(store(), a_, late)), "policy.key");
+}
+
+// What a pruned key has made is found by its own maker.
+TEST_F(KeyTest, APrunedKeyHandsOnWhatItMade) {
+  const NewKey first = Make(a_, {Role::kOperator, "op", Nanos(0)});
+  KeyRequest request{Role::kOperator, "op", hours(1)};
+  request.made_by = first.key.id;
+  const NewKey between = Make(a_, request);
+  request = {Role::kOperator, "op", Nanos(0)};
+  request.made_by = between.key.id;
+  const NewKey last = Make(a_, request);
+  Pass(hours(24 * 1000));
+  Must(CheckKey(store(), last.text));
+  EXPECT_EQ(Must(Prune(store(), AllTenants(), {})).api_keys, 1U);
+  EXPECT_EQ(Must(FindKey(store(), AllTenants{}, last.key.id))->made_by, first.key.id);
+  EXPECT_EQ(Must(RevokeKeyAndMade(store(), a_, first.key.id)),
+            std::vector<std::string>{last.key.id});
+}
+
+TEST_F(KeyTest, ATenantHasAThousandLivingOnes) {
+  const NewKey brief = Make(a_, {Role::kAgent, "bot", hours(1)});
+  std::string last;
+  for (uint64_t i = 1; i < kMostLivingKeys; ++i) {
+    last = Make(a_, {Role::kAgent, "bot", Nanos(0)}).key.id;
+  }
+  const KeyRequest request{Role::kAgent, "bot", Nanos(0)};
+  EXPECT_EQ(Code(CreateKey(store(), a_, request)), kKeyLimit);
+  EXPECT_EQ(Code(CreateKey(store(), b_, request)), "") << "another tenant has its own";
+  Must(RevokeKey(store(), a_, last));
+  EXPECT_EQ(Code(CreateKey(store(), a_, request)), "") << "a revoked one does not count";
+  EXPECT_EQ(Code(CreateKey(store(), a_, request)), kKeyLimit);
+  Pass(hours(1));
+  EXPECT_EQ(State(brief.text), KeyState::kExpired);
+  EXPECT_EQ(Code(CreateKey(store(), a_, request)), "") << "nor an expired one";
+}
+
 TEST_F(KeyTest, NotesItsUseToTheMinute) {
   const NewKey made = Make(a_, {Role::kAgent, "bot", Nanos(0)});
   EXPECT_EQ(Must(ListKeys(store(), a_, {})).rows[0].last_used_at, std::nullopt);
