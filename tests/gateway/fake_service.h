@@ -107,10 +107,11 @@ class FakeService : public Service {
   uint64_t first_event = 1;  // events before this are forgotten
   size_t event_waits = 0;    // waits that are open
   bool ready = true;
-  bool keep_replies = false;  // Submit's, after they were invoked
-  bool hold = false;          // Authenticate, OpenUpload and Upload::Write reply only in Release
-  void Release();             // and hold no more
-  void ReleaseHeld();         // what follows is held again
+  std::string wait_output = "waited";  // of the tool `wait`
+  bool keep_replies = false;           // Submit's, after they were invoked
+  bool hold = false;   // Authenticate, OpenUpload and Upload::Write reply only in Release
+  void Release();      // and hold no more
+  void ReleaseHeld();  // what follows is held again
   size_t held() const { return held_.size(); }
   // Now, or in Release.
   void ReplyWhenAllowed(std::function<void()> reply);
