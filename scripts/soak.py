@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Eight tenants on one daemon, one of them hostile, for a while; then everything is looked at.
 
-The hostile tenant floods with requests whose clients leave, does not read large answers, never finishes bodies and heads,
+The hostile tenant floods with requests whose clients leave, does not read large answers (of MCP neither), never finishes bodies and heads,
 watches event streams by the hundred, prints megabytes, makes deep trees of many files, and uploads in parallel. Meanwhile each
 role of the daemon is killed once, and this script starts the daemon again, as a service manager would.
 
@@ -26,6 +26,8 @@ import sys
 import tempfile
 import threading
 import time
+
+from soak_mcp import mcp_call
 
 MEMORY_KIB = 256 * 1024
 DISK = 4 * 2**30
@@ -307,6 +309,10 @@ class Soak:
         path = "/v1/calls/" + self.large()
         self.hold([self.raw(self.head("GET", path)) for _ in range(100)], 3, b"HTTP/1.1 200")
 
+    def trick_do_not_read_mcp(self):
+        requests = [mcp_call(self.key(), LARGE, random.randrange(10**9), time.time() + 3) for _ in range(20)]
+        self.hold([self.raw(one) for one in requests], 9, b"HTTP/1.1 200")
+
     def trick_unfinished_bodies(self):
         head = self.head("POST", "/v1/calls", "Content-Type: application/json\r\nContent-Length: 1048576\r\n")
         held = []
@@ -404,15 +410,15 @@ def percentile(values, share):
 # Again, as a user who has nothing, with copies of the programs and of this script.
 def run_as_user(build, seconds):
     with tempfile.TemporaryDirectory(prefix="coffer-soak-user-") as place:
-        for name in ["coffer", "cofferd"]:
-            shutil.copy2(os.path.join(build, name), place)
-        script = shutil.copy2(os.path.abspath(__file__), place)
+        here = os.path.dirname(os.path.abspath(__file__))
+        for path in [build + "/coffer", build + "/cofferd", here + "/soak.py", here + "/soak_mcp.py"]:
+            shutil.copy2(path, place)
         for name in [place] + [os.path.join(place, one) for one in os.listdir(place)]:
             os.chown(name, USER, USER)
         os.chmod(place, 0o755)
         return subprocess.run(
             ["setpriv", f"--reuid={USER}", f"--regid={USER}", "--clear-groups", "env", "-i", "PATH=/usr/bin:/bin",
-             "HOME=" + place, "TMPDIR=" + place, "python3", script, "--seconds", str(seconds), "--build", place],
+             "HOME=" + place, "TMPDIR=" + place, "python3", place + "/soak.py", "--seconds", str(seconds), "--build", place],
             check=False).returncode
 
 

@@ -1,17 +1,19 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The large figures, each once and for real: 10,000 calls that print 1 MiB, 100,000 files in a session, 2,000 hostile clients.
+"""The large figures, each once and for real: 10,000 calls that print 1 MiB, 100,000 files in a session, 2,000 hostile clients, 60
+calls over MCP that end together and whose answers of 12 MiB each are not read.
 
 After each part: the most memory that the gateway had (below 256 MiB), and that another tenant is served. Takes about half an
 hour on a quiet machine of two processors; --calls, --files and --clients make it shorter.
 
-Usage: scripts/soak_large.py [--build build] [--calls 10000] [--files 100000] [--clients 2000]
+Usage: scripts/soak_large.py [--build build] [--calls 10000] [--files 100000] [--clients 2000] [--mcp 60]
 """
 import argparse
 import itertools
 import json
 import os
 import resource
+import select
 import shutil
 import signal
 import socket
@@ -21,6 +23,7 @@ import threading
 import time
 
 from soak import LARGE, Daemon, call, field, loop_devices, read
+from soak_mcp import mcp_call
 
 MEMORY_MIB = 256
 CONFIG = '[storage]\nsession = "1GiB"\n'
@@ -139,6 +142,23 @@ class Large:
         for one in held:
             one.close()
 
+    def mcp(self, count):
+        began, when, held = time.monotonic(), time.time() + 10, []
+        for number in range(count):
+            one = socket.create_connection(("127.0.0.1", self.daemon.port), timeout=10)
+            one.sendall(mcp_call(self.hostile, LARGE, number, when))
+            held.append(one)
+        answered, until = set(), time.monotonic() + 120
+        while len(answered) < count and time.monotonic() < until:
+            answered.update(select.select(held, [], [], 0)[0])
+            self.must_quietly(self.daemon.ask("GET", "/v1/tools", self.victim)[0] == 200, "another tenant is served")
+            time.sleep(0.1)
+        good = sum(one.recv(12) == b"HTTP/1.1 200" for one in answered)
+        self.must(good > count // 2, f"{good} answers over MCP were begun, of {count}")
+        self.look("answers over MCP", began)
+        for one in held:
+            one.close()
+
     def must_quietly(self, holds, what):
         if not holds:
             self.must(holds, what)
@@ -158,6 +178,7 @@ def main():
     parser.add_argument("--calls", type=int, default=10_000)
     parser.add_argument("--files", type=int, default=100_000)
     parser.add_argument("--clients", type=int, default=2_000)
+    parser.add_argument("--mcp", type=int, default=60)
     options = parser.parse_args()
     resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
     directory = tempfile.mkdtemp(prefix="coffer-soak-large-")
@@ -167,6 +188,7 @@ def main():
     daemon = Daemon(os.path.realpath(options.build), directory, ["--config", directory + "/coffer.toml"])
     large = Large(daemon)
     large.clients(options.clients)
+    large.mcp(options.mcp)
     large.files(options.files)
     large.calls(options.calls)
     daemon.process.send_signal(signal.SIGTERM)

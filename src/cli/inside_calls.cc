@@ -138,7 +138,7 @@ void InsideCalls::Start(InsideCaller& caller, const gateway::McpCall& call) {
                                    reply.error_message + " here; tools/list names those there are",
                                    {}});
     } else {
-      caller.mcp().Answer(call.id, gateway::McpResultJson(call::WithoutHost(reply)));
+      caller.mcp().Answer(call.id, gateway::McpToolResult(call::WithoutHost(reply)));
     }
   };
   const std::shared_ptr<const policy::Tool> tool = shelf_.Find(call.tool);
@@ -248,7 +248,7 @@ void InsideCalls::End(Running& running) {
   budget_.End(call_id,
               call::CountedCpu(collected, *running.ready.tool, running.ready.run.envelope.limits));
   const call::ToolReply reply = ladder_->Descend(running.ready, std::move(collected));
-  running.caller->mcp().Answer(running.id, gateway::McpResultJson(call::WithoutHost(reply)));
+  running.caller->mcp().Answer(running.id, gateway::McpToolResult(call::WithoutHost(reply)));
 }
 
 }  // namespace coffer::cli

@@ -105,11 +105,7 @@ bool McpCalls::HandleOther(const gateway::McpRequest& request) {
   if (!answer) {
     return false;
   }
-  if (auto* const error = std::get_if<gateway::McpError>(&*answer)) {
-    server().Answer(request.id, std::move(*error));
-  } else {
-    server().Answer(request.id, std::get<Json>(*answer));
-  }
+  std::visit([&](auto& made) { server().Answer(request.id, std::move(made)); }, *answer);
   return true;
 }
 
@@ -138,7 +134,8 @@ void McpCalls::Start(const gateway::McpCall& call) {
   const std::optional<gateway::ProcessTool> process = gateway::FindProcessTool(call.tool);
   // A manifest of the same name counts.
   if (process && processes_.offered() && ladder_.state().shelf().Find(call.tool) == nullptr) {
-    server().Answer(call.id, processes_.Call(*process, call.args_json, request));
+    McpProcesses::Answer answer = processes_.Call(*process, call.args_json, request);
+    std::visit([&](auto& made) { server().Answer(call.id, std::move(made)); }, answer);
     return;
   }
   std::variant<call::ReadyCall, call::ToolReply> climbed = ladder_.ladder().Climb(request);
@@ -172,7 +169,7 @@ void McpCalls::Finish(const gateway::McpId& id, const call::ToolReply& reply) {
                                       {}});
     return;
   }
-  server().Answer(id, gateway::McpResultJson(reply));
+  server().Answer(id, gateway::McpToolResult(reply));
 }
 
 void McpCalls::Cancel(const gateway::McpId& id, const std::string& reason) {

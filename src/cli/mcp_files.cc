@@ -105,14 +105,14 @@ McpFiles::Answer McpFiles::Read(const Json& params) const {
   if (!opened.ok()) {
     return missing;
   }
-  const Result<std::string> bytes = sys::ReadFd(opened->get(), gateway::kMaxMcpFile);
+  Result<std::string> bytes = sys::ReadFd(opened->get(), gateway::kMaxMcpFile);
   if (!bytes.ok()) {
     return McpError{McpErrorCode::kInternal,
                     "the file cannot be read, or is larger than 512 KiB; a tool can read a part "
                     "of it",
                     {}};
   }
-  return gateway::McpFileContents(*file, *bytes);
+  return gateway::McpFileContents(*file, std::move(*bytes));
 }
 
 }  // namespace coffer::cli

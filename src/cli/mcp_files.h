@@ -21,7 +21,7 @@ class McpFiles {
   // `session` is held, and outlives this.
   explicit McpFiles(const LocalSessions::Held& session) : session_(session) {}
 
-  using Answer = std::variant<Json, gateway::McpError>;
+  using Answer = std::variant<Json, JsonPieces, gateway::McpError>;
   // Nothing: the method is not about resources.
   std::optional<Answer> Handle(State& state, const gateway::McpRequest& request) const;
 

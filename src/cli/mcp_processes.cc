@@ -42,8 +42,8 @@ bool McpProcesses::offered() const {
   return tool != nullptr && tool->manifest.background.has_value();
 }
 
-Json McpProcesses::Call(gateway::ProcessTool tool, std::string_view args_json,
-                        call::ToolRequest request) {
+McpProcesses::Answer McpProcesses::Call(gateway::ProcessTool tool, std::string_view args_json,
+                                        call::ToolRequest request) {
   const Result<gateway::ProcessAsk> ask = gateway::ReadProcessAsk(tool, args_json);
   if (!ask.ok()) {
     return gateway::ProcessErrorJson(ask.error());
@@ -66,7 +66,8 @@ Json McpProcesses::Call(gateway::ProcessTool tool, std::string_view args_json,
   return tool == gateway::ProcessTool::kRead ? Read(*process, *ask) : Stop(*process);
 }
 
-Json McpProcesses::Start(const gateway::ProcessAsk& ask, call::ToolRequest request) {
+McpProcesses::Answer McpProcesses::Start(const gateway::ProcessAsk& ask,
+                                         call::ToolRequest request) {
   if (const Status room = MakeRoom(ask.ports); !room.ok()) {
     return gateway::ProcessErrorJson(room.error());
   }
@@ -77,7 +78,7 @@ Json McpProcesses::Start(const gateway::ProcessAsk& ask, call::ToolRequest reque
   request.ports = ask.ports;
   std::variant<call::ReadyCall, call::ToolReply> climbed = ladder_.ladder().Climb(request);
   if (const auto* answered = std::get_if<call::ToolReply>(&climbed)) {
-    return gateway::McpResultJson(*answered);
+    return gateway::McpToolResult(*answered);
   }
   process->ready = std::move(std::get<call::ReadyCall>(climbed));
   call::RunRequest& run = process->ready.run;
@@ -85,7 +86,7 @@ Json McpProcesses::Start(const gateway::ProcessAsk& ask, call::ToolRequest reque
   if (!ask.ports.empty()) {
     Result<call::SocketPair> pair = call::MakeSocketPair(SOCK_SEQPACKET);
     if (!pair.ok()) {
-      return gateway::McpResultJson(
+      return gateway::McpToolResult(
           ladder_.ladder().DescendUnlaunched(process->ready, pair.error()));
     }
     process->channel = std::move(pair->first);
@@ -96,7 +97,7 @@ Json McpProcesses::Start(const gateway::ProcessAsk& ask, call::ToolRequest reque
   std::variant<call::RunChannels, call::ToolReply> launched =
       ladder_.ladder().Launch(process->ready, launcher_);
   if (const auto* answered = std::get_if<call::ToolReply>(&launched)) {
-    return gateway::McpResultJson(*answered);
+    return gateway::McpToolResult(*answered);
   }
   process->collector = std::make_unique<call::Collector>(
       std::move(std::get<call::RunChannels>(launched)),

@@ -32,7 +32,8 @@ class McpProcesses {
   // True if there are tools of processes: the declared tool that they call may run in the background.
   bool offered() const;
   // The result for the client. `request` says who asks, and in which session.
-  Json Call(gateway::ProcessTool tool, std::string_view args_json, call::ToolRequest request);
+  using Answer = std::variant<Json, JsonPieces>;
+  Answer Call(gateway::ProcessTool tool, std::string_view args_json, call::ToolRequest request);
   // What a call of the same session needs to reach the processes' ports.
   void AddPorts(call::RunRequest& run) const;
 
@@ -43,7 +44,7 @@ class McpProcesses {
 
  private:
   struct Process;
-  Json Start(const gateway::ProcessAsk& ask, call::ToolRequest request);
+  Answer Start(const gateway::ProcessAsk& ask, call::ToolRequest request);
   Json Read(Process& process, const gateway::ProcessAsk& ask) const;
   Json Stop(Process& process);
   Status MakeRoom(const std::vector<uint16_t>& ports);

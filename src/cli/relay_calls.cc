@@ -221,7 +221,7 @@ void RelayCalls::Take(const InsideFrame& frame) {
                                   reply->error_message + " here; tools/list names those there are",
                                   {}});
   } else {
-    mcp.Answer(asked.id, gateway::McpResultJson(*reply));
+    mcp.Answer(asked.id, gateway::McpToolResult(*reply));
   }
 }
 

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "gateway/http/json_pieces.h"
+#include "base/json_pieces.h"
 
 namespace coffer::daemon {
 namespace {
@@ -55,7 +55,7 @@ void EventLog::AddState(std::string_view state) {
 void EventLog::AddOutput(gateway::CallEvent::Kind kind, std::string_view bytes) {
   // Small enough that a watcher's share of memory is small, whatever the bytes become as text.
   while (!bytes.empty()) {
-    const size_t size = gateway::CutAtCharacter(bytes, kMaxEventBytes);
+    const size_t size = CutAtCharacter(bytes, kMaxEventBytes);
     Add({0, kind, std::string(bytes.substr(0, size))});
     bytes.remove_prefix(size);
   }

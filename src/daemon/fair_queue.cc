@@ -357,6 +357,15 @@ std::shared_ptr<void> FairQueue::HoldAnyway(const std::string& tenant, size_t by
   return MakeHold(tenant, bytes, Held::kAnswer);
 }
 
+bool FairQueue::HoldsMuch(const std::string& tenant) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = tenants_.find(tenant);
+  const size_t held = found == tenants_.end() ? 0 : found->second.bytes;
+  const auto holders = static_cast<size_t>(std::count_if(
+      tenants_.begin(), tenants_.end(), [](const auto& one) { return one.second.bytes > 0; }));
+  return held * holders >= bytes_;
+}
+
 std::shared_ptr<void> FairQueue::MakeHold(const std::string& tenant, size_t bytes, Held what) {
   return {this, [self = shared_from_this(), tenant, bytes, what](void*) {
             self->Release(tenant, bytes, what);

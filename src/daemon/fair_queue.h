@@ -96,6 +96,9 @@ class FairQueue : public std::enable_shared_from_this<FairQueue> {
   // The same for an answer, which is there already. It must go away without any task of the tenant.
   [[nodiscard]] std::shared_ptr<void> HoldAnyway(const std::string& tenant, size_t bytes);
 
+  // Whether the tenant is among those that hold most: at least what each tenant that holds anything holds on average.
+  bool HoldsMuch(const std::string& tenant) const;
+
   // A patient thread does the patient tasks of a tenant beside others, a prompt one everything else.
   enum class Worker : uint8_t { kPrompt, kPatient };
   // For a thread that works: waits for a task, runs it, and so on until Stop and nothing is left.

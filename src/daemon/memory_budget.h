@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How much memory the gateway may use. Past it no new work is taken; what was taken goes on, and memory comes back.
+// How much memory the gateway may use. Past it no new work is taken of the tenants whose unread answers and bodies fill it, and far
+// past it (a quarter more) of no client; what was taken goes on, and memory comes back.
 //
 // The budget is a fixed size, or three quarters of the tightest limit of the cgroups around the
 // gateway, if that is less: the kernel would kill at the limit. What counts is the gateway's own
@@ -27,6 +28,8 @@ class MemoryBudget {
 
   // Past from the limit on, until the use is below seven eighths of it. Reads at most every 20 ms. Thread-safe.
   bool Past();
+  // As of the last look.
+  bool FarPast() const { return past_ && used_ >= limit_ + limit_ / 4; }
   uint64_t limit() const { return limit_; }
   uint64_t used() const { return used_; }
 

@@ -123,7 +123,7 @@ class DaemonService : public gateway::Service {
   void GetObject(const gateway::Identity& who, const std::string& hash,
                  gateway::Reply<std::string> reply) override;
   gateway::Readiness GetReadiness() override;
-  std::optional<gateway::Refusal> CheckRoom() override;
+  std::optional<gateway::Refusal> CheckRoom(const gateway::Asker& asker) override;
   std::shared_ptr<void> Hold(const gateway::Asker& asker, size_t bytes, Holding how) override;
   bool Offload(const gateway::Asker& asker, std::function<void()> work) override;
   void Continue(const gateway::Asker& asker, std::function<void()> work) override;
@@ -163,6 +163,8 @@ class DaemonService : public gateway::Service {
     std::string tools;
   };
 
+  // Whether new work of the tenant is taken (none: of a client that is not known yet).
+  bool HasRoom(const store::TenantId& tenant);
   void AuthenticatePeer(uid_t uid, gateway::Reply<gateway::Identity> reply);
   void CancelVisible(const gateway::Identity& who, const std::string& call_id,
                      const gateway::Reply<gateway::CallView>& reply);

@@ -86,7 +86,7 @@ std::unique_ptr<CallsInside> DaemonService::ServeInside(const std::string& call_
 // In a turn of its own beside the other requests of its tenant. The outer call holds no worker
 // while it runs, so its calls never wait for it.
 bool DaemonService::BeginInner(const gateway::Identity& who, const InnerCall& call) {
-  if (context_.memory.Past()) {
+  if (!HasRoom(who.tenant)) {
     return false;
   }
   auto submission = std::make_shared<Submission>();

@@ -5,8 +5,22 @@
 
 namespace coffer::daemon {
 
-std::optional<gateway::Refusal> DaemonService::CheckRoom() {
-  return context_.memory.Past() ? std::optional(MemoryFull()) : std::nullopt;
+std::optional<gateway::Refusal> DaemonService::CheckRoom(const gateway::Asker& asker) {
+  return HasRoom(asker.tenant) ? std::nullopt : std::optional(MemoryFull());
+}
+
+// Past the budget the tenants are refused that hold most of what is counted. If that is little, it does not explain where the
+// memory is, and all are refused.
+bool DaemonService::HasRoom(const store::TenantId& tenant) {
+  MemoryBudget& memory = context_.memory;
+  if (!memory.Past()) {
+    return true;
+  }
+  const FairQueue& queue = context_.workers().queue();
+  if (memory.FarPast() || queue.counts().bytes < memory.limit() / 4) {
+    return false;
+  }
+  return tenant == store::TenantId::None() || !queue.HoldsMuch(tenant.name());
 }
 
 std::shared_ptr<void> DaemonService::Hold(const gateway::Asker& asker, size_t bytes, Holding how) {

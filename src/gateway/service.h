@@ -399,10 +399,11 @@ class Service {
  public:
   virtual ~Service() = default;
 
-  // Why no new work is taken now (memory is past its budget), with a time to come back. Cheap: asked for each request.
-  virtual std::optional<Refusal> CheckRoom() { return std::nullopt; }
-  // Memory that bodies and answers of the asker's tenant take until the handle is dropped. kIfThereIsRoom: nothing if
-  // the tenant has its share. From any thread.
+  // Why no new work of the asker is taken now (memory is past its budget), with a time to come back. Cheap: asked for each
+  // request, before its tenant is known and again when it is.
+  virtual std::optional<Refusal> CheckRoom(const Asker& /*asker*/) { return std::nullopt; }
+  // Memory that bodies and answers of the asker's tenant take until the handle is dropped. kIfThereIsRoom: nothing if the
+  // tenant has its share. From any thread.
   enum class Holding { kIfThereIsRoom, kAnyway };
   virtual std::shared_ptr<void> Hold(const Asker& /*asker*/, size_t /*bytes*/, Holding /*how*/) {
     return std::make_shared<int>();

@@ -11,6 +11,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <ctime>
+#include <nlohmann/json.hpp>
 #include <thread>
 #include <vector>
 
@@ -40,6 +42,29 @@ class Flood : public ::testing::Test {
   gateway::RawClient AskForLarge() const {
     gateway::RawClient client = gateway::RawClient::Tcp(daemon_.port());
     client.Send(gateway::Request("GET", large_, hostile_));
+    return client;
+  }
+  // A call that prints as much when the clock says `when`.
+  gateway::RawClient CallOverMcp(int number, long when) const {
+    const std::string code = "import sys, time\n# " + std::to_string(number) +
+                             "\ntime.sleep(max(0, " + std::to_string(when) +
+                             " - time.time()))\nsys.stdout.write('\\0' * (1 << 20))";
+    const Json message = {{"jsonrpc", "2.0"},
+                          {"id", number},
+                          {"method", "tools/call"},
+                          {"params",
+                           {{"name", "python"},
+                            {"arguments", {{"code", code}}},
+                            {"_meta",
+                             {{"io.modelcontextprotocol/protocolVersion", "2026-07-28"},
+                              {"io.modelcontextprotocol/clientCapabilities", Json::object()}}}}}};
+    gateway::RawClient client = gateway::RawClient::Tcp(daemon_.port());
+    client.Send(gateway::Request("POST", "/mcp", hostile_,
+                                 "Content-Type: application/json\r\n"
+                                 "Accept: application/json, text/event-stream\r\n"
+                                 "MCP-Protocol-Version: 2026-07-28\r\n"
+                                 "Mcp-Method: tools/call\r\nMcp-Name: python\r\n",
+                                 PrintJson(message)));
     return client;
   }
   // User and system time of the gateway so far.
@@ -137,6 +162,43 @@ TEST_F(Flood, AnswersThatNobodyReadsFillNoMemory) {
   EXPECT_LT(had, clients.size()) << "not all of them were made";
   EXPECT_LT(Kib("VmHWM"), kMemoryKib);
   EXPECT_TRUE(VictimIsServed());
+  clients.clear();
+  EXPECT_TRUE(
+      WaitUntil([&] { return daemon_.Ask("GET", large_, hostile_).status == 200; }, Seconds(60)))
+      << "it recovers";
+}
+
+// The same over MCP, where the answer says the output twice, and where a call's end makes it: no queue holds that up.
+TEST_F(Flood, AnswersOfMcpThatNobodyReadsFillNoMemory) {
+  // The control: what one answer is as a text.
+  gateway::RawClient reader = CallOverMcp(0, 0);
+  const gateway::Reply1 whole = reader.Receive();
+  EXPECT_EQ(whole.status, 200);
+  EXPECT_GT(whole.body.size(), 12U << 20);
+
+  constexpr int kCalls = 30;
+  constexpr int kEndTogether = 4;  // seconds from now
+  std::vector<gateway::RawClient> clients;
+  const auto when = static_cast<long>(::time(nullptr)) + kEndTogether;
+  for (int i = 1; i <= kCalls; ++i) {
+    clients.push_back(CallOverMcp(i, when));
+  }
+  size_t refused = 0;
+  const bool answered = WaitUntil(
+      [&] {
+        refused += VictimIsServed() ? 0 : 1;
+        ::usleep(100'000);
+        return std::all_of(clients.begin(), clients.end(), HasAnswer);
+      },
+      Seconds(60));
+  EXPECT_TRUE(answered) << "all of them have begun";
+  EXPECT_EQ(refused, 0U) << "the other tenant was served all the time";
+  EXPECT_GT(kCalls * whole.body.size(), size_t{kMemoryKib} << 10) << "the control";
+  EXPECT_LT(Kib("VmHWM"), kMemoryKib);
+  // What was begun is whole, and says what it always said.
+  const gateway::Reply1 late = clients.back().Receive();
+  EXPECT_EQ(late.status, 200);
+  EXPECT_GT(late.body.size(), 12U << 20);
   clients.clear();
   EXPECT_TRUE(
       WaitUntil([&] { return daemon_.Ask("GET", large_, hostile_).status == 200; }, Seconds(60)))

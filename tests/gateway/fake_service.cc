@@ -225,7 +225,7 @@ void FakeService::Submit(const Identity& who, CallRequest request, Reply<CallVie
 
 void FakeService::Finish() {
   for (const auto& reply : std::exchange(waiting_calls_, {})) {
-    reply(Done("waited"));
+    reply(Done(wait_output));
   }
 }
 

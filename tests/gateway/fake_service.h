@@ -110,10 +110,11 @@ class FakeService : public Service {
   std::optional<Refusal> watcher_refused;  // what CheckWatcher says
   size_t watchers_checked = 0;
   bool ready = true;
-  bool keep_replies = false;  // Submit's, after they were invoked
-  bool hold = false;          // Authenticate, OpenUpload and Upload::Write reply only in Release
-  void Release();             // and hold no more
-  void ReleaseHeld();         // what follows is held again
+  std::string wait_output = "waited";  // of the tool `wait`
+  bool keep_replies = false;           // Submit's, after they were invoked
+  bool hold = false;   // Authenticate, OpenUpload and Upload::Write reply only in Release
+  void Release();      // and hold no more
+  void ReleaseHeld();  // what follows is held again
   size_t held() const { return held_.size(); }
   // Now, or in Release.
   void ReplyWhenAllowed(std::function<void()> reply);

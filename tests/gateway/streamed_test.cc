@@ -6,7 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "gateway/http/json_pieces.h"
+#include "base/json_pieces.h"
 #include "tests/gateway/harness.h"
 #include "tests/support/run.h"
 
@@ -57,6 +57,63 @@ TEST(Streamed, NothingMoreIsMadeForAClientThatLeft) {
     next.Send(CallOf(R"({"tool":"huge"})"));
     EXPECT_EQ(next.Receive().status, 200);
     EXPECT_GE(server.service.steps, kPieces) << "the control";
+  }
+}
+
+// The same over MCP, where the output stands in two places of the answer. In both eras, as one object and as an event.
+TEST(Streamed, AnAnswerOfMcpIsMadeWhileItIsRead) {
+  constexpr size_t kOfMcp = 2 << 20;
+  constexpr int kPiecesOfMcp = 12 * kOfMcp / JsonPieces::kPieceBytes;
+  const std::string output(kOfMcp, '\0');
+  const std::string versioned = R"("io.modelcontextprotocol/protocolVersion":"2026-07-28",)"
+                                R"("io.modelcontextprotocol/clientCapabilities":{})";
+  const std::string modern =
+      "MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\nMcp-Name: wait\r\n";
+  const std::string legacy =
+      "Mcp-Session-Id: " + kSessionId + "\r\nMCP-Protocol-Version: 2025-11-25\r\n";
+  const struct {
+    std::string meta, fields;
+    bool is_event;
+  } cases[] = {{versioned, modern, false},
+               {versioned + R"(,"progressToken":1)", modern, true},
+               {"", legacy, false},
+               {R"("progressToken":1)", legacy, true}};
+  for (const auto& one : cases) {
+    RunningServer server;
+    server.service.wait_output = output;
+    RawClient client = RawClient::Tcp(server.port());
+    client.Send(Request(
+        "POST", "/mcp", "agent-key",
+        "Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\n" +
+            one.fields,
+        R"({"jsonrpc":"2.0","id":"x","method":"tools/call","params":{"name":"wait","_meta":{)" +
+            one.meta + "}}}"));
+    ASSERT_TRUE(server.Eventually([&] { return !server.service.submitted.empty(); }));
+    server.OnLoop([&] { server.service.Finish(); });
+    EXPECT_LT(StepsUntilQuiet(server), kPiecesOfMcp * 3 / 4);
+    EXPECT_GE(server.service.bytes_held, kOfMcp);
+    EXPECT_LT(server.service.bytes_held, kOfMcp * 5 / 4) << "not twelve times as much";
+
+    const Reply1 reply = client.Receive();
+    EXPECT_EQ(reply.status, 200);
+    EXPECT_EQ(reply.Field("Content-Type"), one.is_event ? "text/event-stream" : "application/json");
+    std::string body = reply.body;
+    if (one.is_event) {
+      const size_t event = body.rfind("event: message\ndata: {");  // after those of progress
+      ASSERT_NE(event, std::string::npos);
+      ASSERT_TRUE(body.ends_with("}\n\n"));
+      body = body.substr(body.find('{', event));
+      body.resize(body.size() - 2);
+    }
+    EXPECT_EQ(body.find('\n'), std::string::npos) << "one line";
+    const auto message = nlohmann::json::parse(body);
+    const auto& result = message["result"];
+    EXPECT_EQ(message["id"], "x");
+    EXPECT_TRUE(result["structuredContent"]["stdout"] == output);
+    EXPECT_TRUE(result["content"][0]["text"] == output);
+    EXPECT_EQ(result.contains("resultType"), one.fields == modern);
+    EXPECT_GE(server.service.steps, kPiecesOfMcp);
+    EXPECT_TRUE(test::WaitUntil([&] { return server.service.bytes_held == 0; }));
   }
 }
 

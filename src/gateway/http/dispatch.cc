@@ -117,6 +117,15 @@ Answer<Credential> ReadCredential(const Exchange& exchange) {
   return credential;
 }
 
+// Why there is no memory for the request.
+std::optional<Response> CheckRoom(const Exchange& exchange) {
+  if (Frees(*exchange.route)) {
+    return std::nullopt;
+  }
+  const std::optional<Refusal> full = exchange.api->service.CheckRoom(*exchange.asker);
+  return full ? std::optional(ProblemResponse(FromRefusal(*full))) : std::nullopt;
+}
+
 }  // namespace
 
 const std::string& Exchange::Value(std::string_view name) const {
@@ -155,11 +164,9 @@ void Admit(const std::shared_ptr<Exchange>& exchange,
     decided(problem.has_value() ? std::optional(ProblemResponse(*problem)) : std::nullopt);
     return;
   }
-  if (!Frees(*exchange->route)) {
-    if (const std::optional<Refusal> full = exchange->api->service.CheckRoom()) {
-      decided(ProblemResponse(FromRefusal(*full)));
-      return;
-    }
+  if (std::optional<Response> full = CheckRoom(*exchange)) {
+    decided(std::move(full));
+    return;
   }
   Answer<Credential> credential = ReadCredential(*exchange);
   if (!credential.ok()) {
@@ -195,6 +202,10 @@ void Admit(const std::shared_ptr<Exchange>& exchange,
     if (!exchange->route->access.Allows(exchange->who.role)) {
       decided(ProblemResponse(MakeProblem(403, "auth.role", "this path is not for your role",
                                           "it needs one of: " + exchange->route->access.Names())));
+      return;
+    }
+    if (std::optional<Response> full = CheckRoom(*exchange)) {  // that of its tenant
+      decided(std::move(full));
       return;
     }
     auto problem = CheckRest(exchange.get(), raw, query);

@@ -5,7 +5,9 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "gateway/http/message.h"
@@ -14,19 +16,28 @@ namespace coffer::gateway {
 
 class McpEventStream : public BodyStream {
  public:
+  // Around a message without the end of its line.
+  static constexpr std::string_view kBegin = "event: message\ndata: ";
+  static constexpr std::string_view kEnd = "\n\n";
+
   // A notification; dropped while the client does not read.
   void Add(const std::string& line) {
     if (text_.size() < kMostUnsent) {
-      text_ += "event: message\ndata: " + line + "\n";
+      AddEvent(line);
     }
     Deliver();
   }
   // The answer, or nothing: the stream ends without one.
   void End(const std::string& line) {
     if (!line.empty()) {
-      text_ += "event: message\ndata: " + line + "\n";
+      AddEvent(line);
     }
     ended_ = true;
+    Deliver();
+  }
+  // The event of the answer, which is made while it is sent.
+  void EndWith(std::shared_ptr<BodyStream> rest) {
+    rest_ = std::move(rest);
     Deliver();
   }
   void Next(std::function<void(Piece)> next) override {
@@ -36,12 +47,20 @@ class McpEventStream : public BodyStream {
 
  private:
   static constexpr size_t kMostUnsent = 65536;
+  void AddEvent(const std::string& line) { (text_ += kBegin) += line + "\n"; }
   void Deliver() {
-    if (next_ != nullptr && (!text_.empty() || ended_)) {
-      std::exchange(next_, nullptr)({std::exchange(text_, {}), ended_, false});
+    if (next_ == nullptr) {
+      return;
+    }
+    const bool ends = ended_ && rest_ == nullptr;
+    if (!text_.empty() || ends) {
+      std::exchange(next_, nullptr)({std::exchange(text_, {}), ends, false});
+    } else if (rest_ != nullptr) {
+      rest_->Next(std::exchange(next_, nullptr));
     }
   }
   std::string text_;
+  std::shared_ptr<BodyStream> rest_;  // after the text
   bool ended_ = false;
   std::function<void(Piece)> next_;
 };

@@ -83,13 +83,31 @@ call::ToolReply McpReplyOf(CallView&& view) {
 }
 
 McpServiceHost::Made::Made(Json made) : result(std::make_shared<Json>(std::move(made))) {}
+McpServiceHost::Made::Made(JsonPieces made) : members(std::move(made)) {}
 McpServiceHost::Made::Made(McpError made) : error(std::move(made)) {}
+
+void McpServiceHost::Made::Prepare(const McpResultForm& form) {
+  if (members) {
+    JsonPieces message = form.Message(*std::exchange(members, std::nullopt));
+    if (message.source_bytes() >= kCountedBytes) {
+      text = std::move(message);
+    } else {
+      line = message.Rest() + "\n";
+    }
+  } else if (result != nullptr) {
+    line = form.Line(*result);
+    result.reset();
+  }
+}
 
 void McpServiceHost::Deliver(const McpId& id, Made made, std::shared_ptr<void> room) {
   timer_.reset();
   room_ = std::move(room);
   if (made.error) {
     server().Answer(id, std::move(*made.error));
+  } else if (made.text) {
+    const auto counted = std::move(room_);  // from here on the stream counts it
+    server().AnswerText(id, std::move(*made.text));
   } else {
     server().AnswerLine(id, std::move(made.line));
   }
@@ -165,7 +183,7 @@ void McpServiceHost::Submit(const McpCall& call) {
           return UnknownTool(tool);
         }
         const std::vector<audit::ExportedFile> exported = std::move(view.exported);
-        return McpResultJson(McpReplyOf(std::move(view)), exported);
+        return McpToolResult(McpReplyOf(std::move(view)), exported);
       }));
 }
 
@@ -251,12 +269,13 @@ void McpServiceHost::ReadFile(const McpRequest& request) {
   }
   const FileOwner owner{file->of_call ? FileOwner::Kind::kCall : FileOwner::Kind::kSession,
                         file->id};
-  ReadWholeFile(
-      client_.api, client_.who, owner, file->path, kMaxMcpFile,
-      Answering<std::string>(
-          request.id,
-          [file = *file](std::string& bytes) -> Made { return McpFileContents(file, bytes); },
-          McpErrorCode::kNoResource));
+  ReadWholeFile(client_.api, client_.who, owner, file->path, kMaxMcpFile,
+                Answering<std::string>(
+                    request.id,
+                    [file = *file](std::string& bytes) -> Made {
+                      return McpFileContents(file, std::move(bytes));
+                    },
+                    McpErrorCode::kNoResource));
 }
 
 }  // namespace coffer::gateway

@@ -16,13 +16,21 @@
 
 namespace coffer::gateway {
 
-// A result as it is sent, or an error.
+// A result, as a value or as its members, or an error.
 struct McpServiceHost::Made {
-  Made(Json made);      // NOLINT(google-explicit-constructor)
-  Made(McpError made);  // NOLINT(google-explicit-constructor)
+  Made(Json made);        // NOLINT(google-explicit-constructor)
+  Made(JsonPieces made);  // NOLINT(google-explicit-constructor)
+  Made(McpError made);    // NOLINT(google-explicit-constructor)
+  // Turns the result into what is sent: a large one of members into a text that is made while it is sent, every other into a line.
+  void Prepare(const McpResultForm& form);
+  size_t bytes() const { return text ? text->source_bytes() : line.size(); }
+
   std::shared_ptr<Json> result;
+  std::optional<JsonPieces> members;
   std::optional<McpError> error;
+  // After Prepare, one of them:
   std::string line;
+  std::optional<JsonPieces> text;
 };
 
 // A failure that is not a tool's. `code` and `retry_after` in its data are those of the HTTP API.
@@ -39,12 +47,9 @@ Reply<T> McpServiceHost::Answering(const McpId& id, std::function<Made(T&)> make
         auto made = std::make_shared<Made>(
             answer.ok() ? make(answer.value()) : Made(McpErrorOf(answer.refusal(), not_found)));
         std::shared_ptr<void> room;
-        if (!made->error) {
-          made->line = form.Line(*made->result);
-          made->result.reset();
-          if (made->line.size() >= kCountedBytes) {
-            room = api->service.Hold(*asker, made->line.size(), Service::Holding::kAnyway);
-          }
+        made->Prepare(form);
+        if (made->bytes() >= kCountedBytes) {
+          room = api->service.Hold(*asker, made->bytes(), Service::Holding::kAnyway);
         }
         return [weak, id, made, room, flight] {
           if (flight != nullptr) {

@@ -8,6 +8,7 @@
 #include "gateway/http/handlers.h"
 #include "gateway/http/mcp_host.h"
 #include "gateway/http/names.h"
+#include "gateway/http/text_stream.h"
 
 namespace coffer::gateway {
 namespace {
@@ -259,12 +260,29 @@ void McpPost::Send(McpOutgoing out) {
     if (stream_ != nullptr) {
       stream_->Add(out.line);
     }
+  } else if (out.text != nullptr) {
+    SendText(std::move(*out.text));
   } else if (stream_ != nullptr) {
     asker_->left = nullptr;
     stream_->End(out.line);
   } else {
     Finish(LineResponse(McpStatusOf(out, era_.modern), std::move(out.line)));
   }
+}
+
+void McpPost::SendText(JsonPieces text) {
+  if (stream_ == nullptr) {
+    Response response = LineResponse(200, "");
+    response.stream = MakeTextStream(api_, asker_, std::make_shared<JsonPieces>(std::move(text)));
+    Finish(std::move(response));
+    return;
+  }
+  asker_->left = nullptr;
+  JsonPieces event;
+  event.Raw(McpEventStream::kBegin);
+  event.Append(std::move(text));
+  event.Raw(McpEventStream::kEnd);
+  stream_->EndWith(MakeTextStream(api_, asker_, std::make_shared<JsonPieces>(std::move(event))));
 }
 
 void McpPost::Drop(bool left) {

@@ -41,6 +41,8 @@ class McpPost : public std::enable_shared_from_this<McpPost> {
   void Run();
   void MakeServer();
   void Send(McpOutgoing out);
+  // An answer that is made while it is sent.
+  void SendText(JsonPieces text);
   // The client has left, or another request has cancelled this one.
   void Drop(bool left);
 

@@ -73,7 +73,7 @@ void McpServiceHost::StartProcess(const McpCall& call, const ProcessAsk& ask) {
   client_.api->service.Submit(
       client_.who, std::move(request), Answering<CallView>(call.id, [ask](CallView& view) -> Made {
         if (view.state == CallState::kFinished) {
-          return McpResultJson(McpReplyOf(std::move(view)));
+          return McpToolResult(McpReplyOf(std::move(view)));
         }
         return ProcessResultJson({{view.identity.call_id, ask.command, ask.ports, true}},
                                  "started");

@@ -8,7 +8,7 @@
 #include <array>
 #include <cstdio>
 
-#include "gateway/http/json_pieces.h"
+#include "base/json_pieces.h"
 
 namespace coffer::gateway {
 namespace {

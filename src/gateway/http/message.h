@@ -16,12 +16,11 @@
 #include <string_view>
 #include <vector>
 
+#include "base/json_pieces.h"
 #include "gateway/http/problem.h"
 #include "gateway/service.h"
 
 namespace coffer::gateway {
-
-class JsonPieces;
 
 enum class Method { kGet, kHead, kPost, kPut, kDelete, kOther };
 std::string_view MethodName(Method method);

@@ -5,8 +5,8 @@
 #include <optional>
 #include <utility>
 
+#include "base/json_pieces.h"
 #include "gateway/http/deflate.h"
-#include "gateway/http/json_pieces.h"
 
 namespace coffer::gateway {
 namespace {
@@ -93,6 +93,12 @@ void PrepareText(const std::shared_ptr<const Api>& api, const std::shared_ptr<As
     response->headers.push_back({"Content-Encoding", "gzip"});
   }
   response->stream = std::move(stream);
+}
+
+std::shared_ptr<BodyStream> MakeTextStream(const std::shared_ptr<const Api>& api,
+                                           const std::shared_ptr<Asker>& asker,
+                                           std::shared_ptr<JsonPieces> text) {
+  return std::make_shared<TextStream>(api, asker, std::move(text));
 }
 
 }  // namespace coffer::gateway

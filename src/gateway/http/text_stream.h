@@ -19,4 +19,9 @@ inline constexpr size_t kStreamedBytes = 65536;
 void PrepareText(const std::shared_ptr<const Api>& api, const std::shared_ptr<Asker>& asker,
                  bool gzip, Response* response);
 
+// A text of JSON, or one around it, as a stream that is not compressed.
+std::shared_ptr<BodyStream> MakeTextStream(const std::shared_ptr<const Api>& api,
+                                           const std::shared_ptr<Asker>& asker,
+                                           std::shared_ptr<JsonPieces> text);
+
 }  // namespace coffer::gateway

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "gateway/http/json_pieces.h"
+#include "base/json_pieces.h"
 #include "gateway/service.h"
 
 namespace coffer::gateway {

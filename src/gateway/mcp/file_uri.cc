@@ -68,16 +68,20 @@ Json McpFileTemplates() {
                          {"title", "A file that a call exported"}}})}};
 }
 
-Json McpFileContents(const McpFile& file, std::string_view bytes) {
-  Json content = {{"uri", McpFileUri(file)}};
+JsonPieces McpFileContents(const McpFile& file, std::string bytes) {
+  JsonPieces result;
+  result.Raw(R"("contents":[{"uri":)");
+  result.Value(McpFileUri(file));
   if (IsUtf8(bytes)) {
-    content["mimeType"] = "text/plain";
-    content["text"] = bytes;
+    result.Raw(R"(,"mimeType":"text/plain","text":)");
+    result.Text(std::move(bytes));
   } else {
-    content["mimeType"] = "application/octet-stream";
-    content["blob"] = Base64(bytes);
+    result.Raw(R"(,"mimeType":"application/octet-stream","blob":")");
+    result.RawWhole(Base64(bytes));
+    result.Raw("\"");
   }
-  return {{"contents", Json::array({std::move(content)})}};
+  result.Raw("}]");
+  return result;
 }
 
 }  // namespace coffer::gateway

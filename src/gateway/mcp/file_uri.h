@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "base/json.h"
+#include "base/json_pieces.h"
 
 namespace coffer::gateway {
 
@@ -28,8 +29,8 @@ std::optional<McpFile> ReadMcpFileUri(std::string_view uri);
 Json McpFileJson(const McpFile& file, uint64_t size);
 // {"resourceTemplates": [...]}
 Json McpFileTemplates();
-// {"contents": [...]}: the text of a file, or its bytes in base64 if they are not UTF-8.
-Json McpFileContents(const McpFile& file, std::string_view bytes);
+// contents: the text of a file, or its bytes in base64 if they are not UTF-8. The member of a result (McpResultForm).
+JsonPieces McpFileContents(const McpFile& file, std::string bytes);
 
 // The most that is sent of one file; a larger one is fetched otherwise.
 inline constexpr uint64_t kMaxMcpFile = uint64_t{512} << 10;

@@ -53,6 +53,19 @@ bool IsCacheable(std::string_view method) {
   return std::find(std::begin(kCacheable), std::end(kCacheable), method) != std::end(kCacheable);
 }
 
+// What the modern era has in each result.
+void AddModern(const McpResultForm& form, int fresh_for_ms, Json* result) {
+  if (!result->contains("resultType")) {
+    (*result)["resultType"] = "complete";
+  }
+  (*result)["_meta"][kServerKey] = ServerInfo();
+  if (form.cacheable) {
+    // What one caller may see, another may not.
+    (*result)["cacheScope"] = "private";
+    (*result)["ttlMs"] = fresh_for_ms;
+  }
+}
+
 }  // namespace
 
 bool IsMcpLegacyVersion(std::string_view version) {
@@ -92,17 +105,23 @@ std::string McpResultForm::Line(const Json& result) const {
     return McpResultLine(id, result);
   }
   Json complete = result;
-  if (!complete.contains("resultType")) {
-    complete["resultType"] = "complete";
-  }
-  complete["_meta"][kServerKey] = ServerInfo();
-  if (cacheable) {
-    // What one caller may see, another may not.
-    complete["cacheScope"] = "private";
-    complete["ttlMs"] =
-        complete.contains("contents") || complete.contains("resources") ? 0 : kListsFreshForMs;
-  }
+  const bool of_files = complete.contains("contents") || complete.contains("resources");
+  AddModern(*this, of_files ? 0 : kListsFreshForMs, &complete);
   return McpResultLine(id, complete);
+}
+
+JsonPieces McpResultForm::Message(JsonPieces members) const {
+  JsonPieces message;
+  message.Raw(R"({"jsonrpc":"2.0","id":)" + id + R"(,"result":{)");
+  message.Append(std::move(members));
+  if (modern) {
+    Json more = Json::object();
+    AddModern(*this, 0, &more);
+    message.Raw("," + PrintJson(more).substr(1) + "}");
+  } else {
+    message.Raw("}}");
+  }
+  return message;
 }
 
 McpServer::McpServer(McpHost& host, Send send) : host_(host), send_(std::move(send)) {
@@ -252,9 +271,21 @@ void McpServer::Answer(const McpId& id, const Json& result) {
   AnswerLine(id, FormOf(id).Line(result));
 }
 
+void McpServer::Answer(const McpId& id, JsonPieces members) {
+  AnswerLine(id, FormOf(id).Message(std::move(members)).Rest() + "\n");
+}
+
 void McpServer::AnswerLine(const McpId& id, std::string line) {
+  SendAnswer(id, {.line = std::move(line)});
+}
+
+void McpServer::AnswerText(const McpId& id, JsonPieces text) {
+  SendAnswer(id, {.line = {}, .text = std::make_shared<JsonPieces>(std::move(text))});
+}
+
+void McpServer::SendAnswer(const McpId& id, McpOutgoing out) {
   if (const auto found = pending_.extract(id); found && !found.mapped().cancelled) {
-    send_({std::move(line), true, std::nullopt});
+    send_(std::move(out));
   }
 }
 
@@ -276,15 +307,15 @@ void McpServer::Progress(const McpId& id, double progress, const std::string& me
                              {{"progressToken", *ParseJson(found->second.progress_token)},
                               {"progress", progress},
                               {"message", message}}),
-         false, std::nullopt});
+         nullptr, false, std::nullopt});
 }
 
 void McpServer::SendResult(const McpResultForm& form, const Json& result) {
-  send_({form.Line(result), true, std::nullopt});
+  send_({form.Line(result), nullptr, true, std::nullopt});
 }
 
 void McpServer::SendError(const McpId& id, const McpError& error) {
-  send_({McpErrorLine(id, error), true, error.code});
+  send_({McpErrorLine(id, error), nullptr, true, error.code});
 }
 
 }  // namespace coffer::gateway

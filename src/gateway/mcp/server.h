@@ -18,6 +18,7 @@
 #include <string_view>
 
 #include "base/json.h"
+#include "base/json_pieces.h"
 #include "gateway/mcp/message.h"
 
 namespace coffer::gateway {
@@ -81,11 +82,14 @@ struct McpResultForm {
   bool modern = false;
   bool cacheable = false;  // lists and contents say for how long they are good
   std::string Line(const Json& result) const;
+  // The same message, without the end of its line, for a result of which `members` is the text without its braces.
+  JsonPieces Message(JsonPieces members) const;
 };
 
 // What goes to the client: one line.
 struct McpOutgoing {
   std::string line;
+  std::shared_ptr<JsonPieces> text;   // instead of the line, and without its end: AnswerText
   bool answer = true;                 // false: a notification
   std::optional<McpErrorCode> error;  // of an answer that is one
 };
@@ -105,10 +109,13 @@ class McpServer {
 
   // The result of a request, without what the era adds to it. Nothing is sent for one that was cancelled.
   void Answer(const McpId& id, const Json& result);
+  // The members of a result, which become a line at once.
+  void Answer(const McpId& id, JsonPieces members);
   void Answer(const McpId& id, McpError error);
-  // The same in two steps: the line is made elsewhere.
+  // The same in two steps: the line is made elsewhere, or its text is made while it is sent.
   McpResultForm FormOf(const McpId& id) const;
   void AnswerLine(const McpId& id, std::string line);
+  void AnswerText(const McpId& id, JsonPieces text);
   // How far a call is, if its client has asked for that; `progress` must grow.
   void Progress(const McpId& id, double progress, const std::string& message);
   // As notifications/cancelled does.
@@ -129,6 +136,7 @@ class McpServer {
   void Initialize(const McpMessage& message);
   void Discover(const McpMessage& message);
   void CallTool(const McpMessage& message, bool modern);
+  void SendAnswer(const McpId& id, McpOutgoing out);
   void SendResult(const McpResultForm& form, const Json& result);
   void SendError(const McpId& id, const McpError& error);
 

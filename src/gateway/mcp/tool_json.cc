@@ -3,8 +3,10 @@
 
 #include <fmt/format.h>
 
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 
 #include "gateway/mcp/file_uri.h"
 #include "policy/blast_radius.h"
@@ -95,18 +97,17 @@ Json ErrorJson(const call::ToolReply& reply) {
   return error;
 }
 
-// What a person at a terminal would see, and why the call failed.
-std::string ReplyText(const call::ToolReply& reply, bool failed) {
-  std::string text = reply.stdout_text;
-  const auto add = [&text](const std::string& more) {
-    if (!text.empty() && text.back() != '\n') {
+using Bytes = std::shared_ptr<const std::string>;
+
+// What stands after the output in what a person at a terminal would see: why the call failed. `ends_line`: so does the output.
+std::string AfterOutput(const call::ToolReply& reply, bool failed, bool ends_line) {
+  std::string text;
+  const auto add = [&](const std::string& more) {
+    if (text.empty() ? !ends_line : text.back() != '\n') {
       text += '\n';
     }
     text += more;
   };
-  if (!reply.stderr_text.empty()) {
-    add("[stderr]\n" + reply.stderr_text);
-  }
   if (!reply.error_class.empty()) {
     add("[error] " + reply.error_class + ": " + reply.error_message +
         (reply.hint.empty() ? "" : " (" + reply.hint + ")"));
@@ -126,6 +127,41 @@ std::string ReplyText(const call::ToolReply& reply, bool failed) {
     add("[the output was cut]");
   }
   return text;
+}
+
+// What a person at a terminal would see. Each part ends between two characters, so that the string says what it would say in
+// one: a part that follows output begins with a line break or a bracket.
+void AddContentText(const call::ToolReply& reply, const Bytes& out, const Bytes& err, bool failed,
+                    JsonPieces& text) {
+  const auto ends_line = [](const std::string& bytes) {
+    return bytes.empty() || bytes.back() == '\n';
+  };
+  text.TextInside(out);
+  bool line_ended = ends_line(*out);
+  if (!err->empty()) {
+    text.Raw(line_ended ? R"([stderr]\n)" : R"(\n[stderr]\n)");
+    text.TextInside(err);
+    line_ended = ends_line(*err);
+  }
+  text.TextInside(std::make_shared<const std::string>(AfterOutput(reply, failed, line_ended)));
+}
+
+Json DenialsJson(const call::ToolReply& reply) {
+  Json denials = Json::array();
+  for (const audit::Denial& denial : reply.denials) {
+    denials.push_back({{"surface", denial.surface},
+                       {"operation", denial.operation},
+                       {"target", denial.target},
+                       {"reason", denial.reason},
+                       {"fix", denial.fix.empty() ? Json(nullptr) : Json(denial.fix)}});
+  }
+  return denials;
+}
+
+// The members of an object without its braces.
+std::string Members(const Json& object) {
+  const std::string text = PrintJson(object);
+  return text.substr(1, text.size() - 2);
 }
 
 }  // namespace
@@ -148,37 +184,38 @@ Json McpToolJson(const policy::Manifest& manifest, const std::string& project) {
             {"openWorldHint", !manifest.network.empty()}}}};
 }
 
-Json McpResultJson(const call::ToolReply& reply, std::span<const audit::ExportedFile> exported) {
+JsonPieces McpToolResult(call::ToolReply reply, std::span<const audit::ExportedFile> exported) {
   const auto number = [](const std::optional<int>& value) {
     return value ? Json(*value) : Json(nullptr);
   };
   const bool failed = reply.outcome != "success" || reply.exit_code.value_or(0) != 0;
-  Json denials = Json::array();
-  for (const audit::Denial& denial : reply.denials) {
-    denials.push_back({{"surface", denial.surface},
-                       {"operation", denial.operation},
-                       {"target", denial.target},
-                       {"reason", denial.reason},
-                       {"fix", denial.fix.empty() ? Json(nullptr) : Json(denial.fix)}});
-  }
-  Json content = Json::array({{{"type", "text"}, {"text", ReplyText(reply, failed)}}});
+  const auto out = std::make_shared<const std::string>(std::move(reply.stdout_text));
+  const auto err = std::make_shared<const std::string>(std::move(reply.stderr_text));
+  JsonPieces result;
+  result.Raw(R"("content":[{"type":"text","text":")");
+  AddContentText(reply, out, err, failed, result);
+  result.Raw(R"("})");
   for (const audit::ExportedFile& file : exported) {
     Json link = McpFileJson({.of_call = true, .id = reply.call_id, .path = file.path}, file.size);
     link["type"] = "resource_link";
-    content.push_back(std::move(link));
+    result.Raw(",");
+    result.Value(link);
   }
-  return {{"content", std::move(content)},
-          {"structuredContent",
-           {{"call_id", reply.call_id.empty() ? Json(nullptr) : Json(reply.call_id)},
-            {"outcome", reply.outcome},
-            {"exit_code", number(reply.exit_code)},
-            {"signal", number(reply.exit_signal)},
-            {"stdout", reply.stdout_text},
-            {"stderr", reply.stderr_text},
-            {"truncated", reply.truncated},
-            {"error", ErrorJson(reply)},
-            {"denials", std::move(denials)}}},
-          {"isError", failed}};
+  result.Raw(R"(],"structuredContent":{)");
+  result.Raw(Members({{"call_id", reply.call_id.empty() ? Json(nullptr) : Json(reply.call_id)},
+                      {"outcome", reply.outcome},
+                      {"exit_code", number(reply.exit_code)},
+                      {"signal", number(reply.exit_signal)}}));
+  result.Raw(R"(,"stdout":")");
+  result.TextInside(out);
+  result.Raw(R"(","stderr":")");
+  result.TextInside(err);
+  result.Raw(R"(",)");
+  result.Raw(Members({{"truncated", reply.truncated},
+                      {"error", ErrorJson(reply)},
+                      {"denials", DenialsJson(reply)}}));
+  result.Raw(failed ? R"(},"isError":true)" : R"(},"isError":false)");
+  return result;
 }
 
 }  // namespace coffer::gateway

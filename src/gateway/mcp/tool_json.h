@@ -8,6 +8,7 @@
 
 #include "audit/receipt.h"
 #include "base/json.h"
+#include "base/json_pieces.h"
 #include "call/tool_call.h"
 #include "policy/manifest/manifest.h"
 
@@ -17,9 +18,8 @@ namespace coffer::gateway {
 // the host that stands in for the session's files; empty: none.
 Json McpToolJson(const policy::Manifest& manifest, const std::string& project = "");
 
-// content (with a link for each file that the call exported), structuredContent (which fits the
-// outputSchema above), isError.
-Json McpResultJson(const call::ToolReply& reply,
-                   std::span<const audit::ExportedFile> exported = {});
+// content (with a link for each file that the call exported), structuredContent (which fits the outputSchema above), isError:
+// the members of a result (McpResultForm). Output stands in two of them, and is held once.
+JsonPieces McpToolResult(call::ToolReply reply, std::span<const audit::ExportedFile> exported = {});
 
 }  // namespace coffer::gateway

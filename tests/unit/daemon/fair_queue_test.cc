@@ -480,6 +480,16 @@ TEST_F(FairQueueTest, BodiesDoNotHoldUpTheTasksThatFreeThem) {
   EXPECT_EQ(queue->counts().bytes, 0U);
 }
 
+TEST_F(FairQueueTest, ATenantHoldsMuchFromTheAverageOn) {
+  const auto queue = Make(1);
+  EXPECT_TRUE(queue->HoldsMuch("one")) << "as much as every other: nothing";
+  const auto large = queue->HoldAnyway("large", 900);
+  const auto small = queue->HoldAnyway("small", 100);
+  EXPECT_TRUE(queue->HoldsMuch("large"));
+  EXPECT_FALSE(queue->HoldsMuch("small"));
+  EXPECT_FALSE(queue->HoldsMuch("one"));
+}
+
 TEST_F(FairQueueTest, AHandleMayOutliveTheQueue) {
   std::shared_ptr<void> handle;
   {

@@ -32,6 +32,18 @@ TEST(MemoryBudget, IsPastFromItsLimitUntilItIsWellBelow) {
   EXPECT_TRUE(PastSoon(budget, false));
 }
 
+TEST(MemoryBudget, IsFarPastAQuarterAboveItsLimit) {
+  std::optional<uint64_t> used = 99 * kMiB;
+  MemoryBudget budget(80 * kMiB, [&] { return used; });
+  EXPECT_TRUE(budget.Past());
+  EXPECT_FALSE(budget.FarPast());
+  used = 100 * kMiB;
+  EXPECT_TRUE(test::WaitUntil([&] { return budget.Past() && budget.FarPast(); }));
+  used = 60 * kMiB;
+  EXPECT_TRUE(PastSoon(budget, false));
+  EXPECT_FALSE(budget.FarPast());
+}
+
 TEST(MemoryBudget, WhatCannotBeReadIsTooMuch) {
   MemoryBudget budget(80 * kMiB, [] { return std::nullopt; });
   EXPECT_TRUE(budget.Past());

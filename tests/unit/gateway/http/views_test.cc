@@ -5,7 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "gateway/http/json_pieces.h"
+#include "base/json_pieces.h"
 
 namespace coffer::gateway {
 namespace {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gateway/http/json_pieces.h"
+#include "base/json_pieces.h"
 
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
 #include <random>
 
-namespace coffer::gateway {
+namespace coffer {
 namespace {
 
 std::string Joined(JsonPieces text) {
@@ -89,6 +89,30 @@ TEST(JsonPieces, AWholeTextIsCutIntoPieces) {
   EXPECT_EQ(Joined(std::move(pieces)), R"({"a":)" + text + "}");
 }
 
+// A string of several parts, of which one stands in two strings: held once, and cut as one string would be.
+TEST(JsonPieces, ATextInsideIsHeldOnce) {
+  std::string odd;
+  while (odd.size() < 100'000) {
+    odd += "a\xe2\x82\xac\xff";
+  }
+  odd += "\xe2\x82";  // the part ends within a character
+  const auto shared = std::make_shared<const std::string>(odd);
+  JsonPieces inner;
+  inner.Raw("\"<");
+  inner.TextInside(shared);
+  inner.Raw(R"(\n>",")");
+  inner.TextInside(shared);
+  inner.Raw("\"");
+  EXPECT_EQ(inner.source_bytes(), odd.size() + 9);
+  JsonPieces outer;
+  outer.Raw("[");
+  outer.Append(std::move(inner));
+  outer.Raw("]");
+  EXPECT_EQ(outer.source_bytes(), odd.size() + 11);
+  EXPECT_EQ(outer.Rest(), PrintJson(Json::array({"<" + odd + "\n>", odd})));
+  EXPECT_EQ(outer.Rest(), "");
+}
+
 TEST(JsonPieces, ACutIsBetweenCharacters) {
   EXPECT_EQ(CutAtCharacter("abc", 5), 3U);
   EXPECT_EQ(CutAtCharacter("a\xe2\x82\xac", 3), 1U);
@@ -97,4 +121,4 @@ TEST(JsonPieces, ACutIsBetweenCharacters) {
 }
 
 }  // namespace
-}  // namespace coffer::gateway
+}  // namespace coffer

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gateway/http/json_pieces.h"
+#include "base/json_pieces.h"
 
 #include <algorithm>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "base/json_text.h"
 
-namespace coffer::gateway {
+namespace coffer {
 namespace {
 
 // A byte becomes six at most ("\u0000").
@@ -50,6 +51,18 @@ void JsonPieces::Text(std::string bytes) {
   Raw("\"");
 }
 
+void JsonPieces::TextInside(std::shared_ptr<const std::string> bytes) {
+  const bool is_counted = std::any_of(parts_.begin(), parts_.end(),
+                                      [&](const Part& part) { return part.shared == bytes; });
+  source_bytes_ += is_counted ? 0 : bytes->size();
+  parts_.push_back({.bytes = {}, .is_json = false, .shared = std::move(bytes)});
+}
+
+void JsonPieces::Append(JsonPieces text) {
+  source_bytes_ += text.source_bytes_;
+  std::move(text.parts_.begin(), text.parts_.end(), std::back_inserter(parts_));
+}
+
 void JsonPieces::Items(NextItem next, size_t source_bytes) {
   source_bytes_ += source_bytes;
   parts_.push_back({.bytes = {}, .next_item = std::move(next)});
@@ -71,6 +84,14 @@ std::string JsonPieces::Next() {
   return piece;
 }
 
+std::string JsonPieces::Rest() {
+  std::string rest;
+  for (std::string piece = Next(); !piece.empty(); piece = Next()) {
+    rest += piece;
+  }
+  return rest;
+}
+
 void JsonPieces::AppendItem(std::string* piece) {
   Part& part = parts_.front();
   const size_t before = piece->size();
@@ -87,7 +108,8 @@ void JsonPieces::AppendItem(std::string* piece) {
 
 void JsonPieces::AppendSlice(std::string* piece) {
   const Part& part = parts_.front();
-  const std::string_view rest = std::string_view(part.bytes).substr(at_);
+  const std::string_view rest =
+      std::string_view(part.shared != nullptr ? *part.shared : part.bytes).substr(at_);
   size_t size = 0;
   if (part.is_json) {
     size = std::min(rest.size(), kPieceBytes);
@@ -106,4 +128,4 @@ void JsonPieces::AppendSlice(std::string* piece) {
   }
 }
 
-}  // namespace coffer::gateway
+}  // namespace coffer
