@@ -126,9 +126,10 @@ TEST_F(OpenRuntimeTest, AnAnswerOfTheCacheCountsForTheSystemAlone) {
 }
 
 TEST_F(OpenRuntimeTest, SaysWhatWasFound) {
-  ASSERT_EQ(::mkfifo((dir_ / "proj/fifo").c_str(), 0600), 0);
+  const std::string part = dir_.MakeDir("proj/lib");
+  ASSERT_EQ(::mkfifo((dir_ / "proj/lib/fifo").c_str(), 0600), 0);
   RuntimeSet set;
-  set.files = {Entry("/usr/bin/env"), Entry(project_)};
+  set.files = {Entry("/usr/bin/env"), Entry(part)};
   set.own_trees = own_trees_;
   const Result<OpenedRuntime> opened = OpenRuntime(std::move(set), grounds_);
   ASSERT_TRUE(opened.ok());
