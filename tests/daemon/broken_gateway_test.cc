@@ -340,6 +340,12 @@ TEST_F(BrokenGateway, GetsNoVolumeButThoseOfSessions) {
     const Status done = call::AskForVolume(socket_.get(), verb, id, bytes);
     return done.ok() ? "" : done.error().code;
   };
+  // One question for a session at a time: the next is answered when the process that answered the last one is gone.
+  const auto refused = [&](WardenVerb verb, const std::string& id, uint64_t bytes) {
+    std::string code;
+    return WaitUntil([&] { return (code = ask(verb, id, bytes)) != "limits.volume"; }) &&
+           code == "policy.request";
+  };
   constexpr uint64_t kSize = 4ULL << 20;
   const std::string control = ask(WardenVerb::kOpenVolume, session_, kSize);
   if (control == limits::kNoVolumes) {
@@ -368,12 +374,12 @@ TEST_F(BrokenGateway, GetsNoVolumeButThoseOfSessions) {
   for (const std::string& id : {std::string("../../data"), std::string("x/../../../etc"),
                                 std::string("."), std::string("/etc"), std::string("ABC"),
                                 std::string("a b"), std::string("a%2fb"), std::string("\n")}) {
-    EXPECT_EQ(ask(WardenVerb::kOpenVolume, id, kSize), "policy.request") << id;
-    EXPECT_EQ(ask(WardenVerb::kCloseVolume, id, 0), "policy.request") << id;
+    EXPECT_TRUE(refused(WardenVerb::kOpenVolume, id, kSize)) << id;
+    EXPECT_TRUE(refused(WardenVerb::kCloseVolume, id, 0)) << id;
   }
   for (const uint64_t size : {uint64_t{0}, call::kSmallestVolume - 1, call::kLargestVolume + 1,
                               uint64_t{1} << 63, ~uint64_t{0}}) {
-    EXPECT_EQ(ask(WardenVerb::kOpenVolume, session_, size), "policy.request") << size;
+    EXPECT_TRUE(refused(WardenVerb::kOpenVolume, session_, size)) << size;
   }
   for (const std::string& id : {std::string(kNoSuchId), link, file}) {
     EXPECT_NE(ask(WardenVerb::kOpenVolume, id, kSize), "") << id;

@@ -77,7 +77,7 @@ TEST_F(Watchers, AStoppedAgentWatchesNoMore) {
   const gateway::Reply1 again = Watch(key).Receive();
   EXPECT_EQ(again.status, 403) << again.body;
   // What has ended is the record, which it may read.
-  EXPECT_EQ(daemon_.Ask("POST", "/v1/calls/" + call_ + "/cancel", daemon_.key()).status, 200);
+  EXPECT_EQ(daemon_.Ask("POST", "/v1/calls/" + call_ + "/cancel", daemon_.key()).status, 202);
   EXPECT_TRUE(WaitUntil([&] {
     return daemon_.Ask("GET", "/v1/calls/" + call_, daemon_.key()).At("state") == "finished";
   }));
