@@ -82,6 +82,7 @@ void EventLog::Finish() {
 
 gateway::EventBatch EventLog::BatchAfter(uint64_t after, size_t max_bytes) const {
   gateway::EventBatch batch;
+  batch.ended = finished_;
   size_t bytes = 0;
   for (const gateway::CallEvent& event : events_) {
     if (event.seq <= after) {

@@ -156,6 +156,7 @@ struct EventBatch {
   std::vector<CallEvent> events;
   bool gap = false;       // events between `after` and the first of these are no longer kept
   bool finished = false;  // nothing will follow these
+  bool ended = false;     // the call has ended, though more of its events may follow
 };
 
 // A call that has ended is part of the record, which a stopped agent may read.

@@ -81,7 +81,16 @@ TEST_F(Watchers, AStoppedAgentWatchesNoMore) {
   EXPECT_TRUE(WaitUntil([&] {
     return daemon_.Ask("GET", "/v1/calls/" + call_, daemon_.key()).At("state") == "finished";
   }));
-  EXPECT_EQ(Watch(key).Receive().status, 200);
+  EXPECT_TRUE(WaitUntil([&] { return Watch(key).Receive().status == 200; }));
+  // Also where one batch does not hold all of it.
+  const HttpAnswer long_one =
+      daemon_.Call(daemon_.key(), Bash("head -c 100000 /dev/zero | tr '\\0' x"));
+  ASSERT_EQ(long_one.Outcome(), "success") << long_one.text;
+  call_ = long_one.At("call_id");
+  const gateway::Reply1 whole = Watch(key).Receive();
+  EXPECT_EQ(whole.status, 200);
+  EXPECT_GT(whole.body.size(), 100'000U);
+  EXPECT_TRUE(Contains(whole.body, "{\"state\":\"finished\"}"));
 }
 
 }  // namespace

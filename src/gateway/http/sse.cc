@@ -113,7 +113,7 @@ class EventStream : public BodyStream, public std::enable_shared_from_this<Event
   }
 
   static bool Ends(const EventBatch& batch) {
-    return batch.finished ||
+    return batch.finished || batch.ended ||
            (!batch.events.empty() && batch.events.back().kind == CallEvent::Kind::kState &&
             batch.events.back().data == "finished");
   }
