@@ -13,8 +13,6 @@
 // be done, and its Reply not be invoked; what changes something is done all the same, and a call goes on.
 #pragma once
 
-#include <sys/types.h>
-
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -31,40 +29,11 @@
 #include "base/json.h"
 #include "gateway/access_view.h"
 #include "gateway/answer.h"
+#include "gateway/call_events.h"
+#include "gateway/identity.h"
 #include "store/call_identity.h"
 
 namespace coffer::gateway {
-
-// ---- identities ----
-
-enum class Role { kAgent, kApprover, kOperator, kAuditor };
-
-struct Identity {
-  store::TenantId tenant = store::TenantId::None();
-  std::string agent;
-  Role role = Role::kAgent;
-  std::string key_id;  // which key, token id or uid it was: for the record
-  std::string user;    // the person behind the agent, where a token names one; may be empty
-  bool all_tenants =
-      false;  // an operator or auditor who sees every tenant; what it makes is of its own
-  Nanos expires_at{
-      0};  // of a token, wall time; 0: an API key, whose expiry the service knows, or never
-};
-
-// The credential of a client. Exactly one of the first three is set; a unix socket without a bearer token shows its
-// peer.
-struct Credential {
-  std::string bearer;  // an API key, as sent (not a JWT)
-  std::optional<Identity>
-      verified;  // a JWT whose signature, times, issuer and audience the gateway checked
-  struct Peer {
-    uid_t uid;
-    gid_t gid;
-    pid_t pid;
-  };
-  std::optional<Peer> peer;  // SO_PEERCRED of a unix socket
-  std::string address;       // "127.0.0.1", "unix": for the record
-};
 
 // ---- calls ----
 
@@ -140,27 +109,6 @@ struct CallView {
   Nanos requested_at{0};
   Nanos finished_at{0};  // 0: not yet
 };
-
-// ---- events of a call ----
-
-// seq starts at 1 and grows by one; it is SSE's event id. The service keeps a bounded tail per call.
-struct CallEvent {
-  enum class Kind { kState, kStdout, kStderr };
-  uint64_t seq = 0;
-  Kind kind = Kind::kState;
-  std::string
-      data;  // bytes of the output, or for kState a word: queued | gated | running | finished
-};
-
-struct EventBatch {
-  std::vector<CallEvent> events;
-  bool gap = false;       // events between `after` and the first of these are no longer kept
-  bool finished = false;  // nothing will follow these
-  bool ended = false;     // the call has ended, though more of its events may follow
-};
-
-// A call that has ended is part of the record, which a stopped agent may read.
-enum class Watched { kRunning, kEnded };
 
 // ---- sessions, files, tools ----
 

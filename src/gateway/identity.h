@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Who asks: the identity that the service finds for a credential, and the credential as the channel gave it.
+#pragma once
+
+#include <sys/types.h>
+
+#include <optional>
+#include <string>
+
+#include "base/clock.h"
+#include "store/call_identity.h"
+
+namespace coffer::gateway {
+
+enum class Role { kAgent, kApprover, kOperator, kAuditor };
+
+struct Identity {
+  store::TenantId tenant = store::TenantId::None();
+  std::string agent;
+  Role role = Role::kAgent;
+  std::string key_id;  // which key, token id or uid it was: for the record
+  std::string user;    // the person behind the agent, where a token names one; may be empty
+  bool all_tenants =
+      false;  // an operator or auditor who sees every tenant; what it makes is of its own
+  Nanos expires_at{
+      0};  // of a token, wall time; 0: an API key, whose expiry the service knows, or never
+};
+
+// The credential of a client. Exactly one of the first three is set; a unix socket without a bearer token shows its
+// peer.
+struct Credential {
+  std::string bearer;  // an API key, as sent (not a JWT)
+  std::optional<Identity>
+      verified;  // a JWT whose signature, times, issuer and audience the gateway checked
+  struct Peer {
+    uid_t uid;
+    gid_t gid;
+    pid_t pid;
+  };
+  std::optional<Peer> peer;  // SO_PEERCRED of a unix socket
+  std::string address;       // "127.0.0.1", "unix": for the record
+};
+
+}  // namespace coffer::gateway
