@@ -159,7 +159,7 @@ TEST(ScanDisk, SumsTreesOfAnyDepth) {
       ASSERT_EQ(::renameat(fd.get(), "chain", next.get(), std::string(255, 'd').c_str()), 0);
       ASSERT_EQ(::renameat(fd.get(), "next", fd.get(), "chain"), 0);
     }
-    const Result<DiskUse> use = ScanDisk(fd.get(), seconds(30));
+    const Result<DiskUse> use = ScanDisk(fd.get(), seconds(120));
     ASSERT_TRUE(use.ok());
     EXPECT_TRUE(use->complete()) << levels;
     EXPECT_EQ(use->inodes, 2U * static_cast<unsigned>(levels) - 1);
