@@ -79,7 +79,7 @@ void Fill(const std::string& directory, int calls) {
     request.requested_at = store.Now();
     const store::Admission admitted = Must(store::AdmitCall(store, request));
     const audit::Receipt receipt = Typical(admitted.call_id, request.requested_at);
-    Must(recorder.Start(receipt));
+    Must(recorder.Start(receipt, {}));
     call::ToolReply reply;
     Must(recorder.End(call::Ending::kFinished, receipt, reply));
   }
