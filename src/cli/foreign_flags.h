@@ -8,7 +8,7 @@
 
 namespace coffer::cli {
 
-// "did you mean --wall TIME?" for "--timeout", or why "--rm" is not needed; empty for a flag that nobody knows.
+// "did you mean --wall TIME?" for "--timeout", or why "--rm" is not needed; empty for an unknown flag.
 std::string HintForForeignFlag(std::string_view flag);
 
 }  // namespace coffer::cli

@@ -204,7 +204,7 @@ bool FillNetlink() {
   return filled;
 }
 
-// An instance of inotify that nobody reads: events with long names, fewer than the 16,384 that the kernel keeps.
+// An inotify instance whose events stay unread: events with long names, fewer than the 16,384 that the kernel keeps.
 bool FillEvents() {
   char place[] = "/tmp/events-XXXXXX";
   const int fd = inotify_init1(0);

@@ -139,7 +139,7 @@ TEST_F(HeldFilesTest, MappedAndClosed) {
   }
 }
 
-// The pages stay while one process has a part of it mapped, whoever touched them.
+// The pages stay while one process has a part of it mapped, also if another process touched them.
 TEST_F(HeldFilesTest, SharedAnonymousMemory) {
   for (const bool named : {false, true}) {
     const Holder holder([named](const Holder&) {
