@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A state directory with as many recorded calls as asked for, made the way they are made (call/recorder.h) but without
-// syncs: fill_state DIRECTORY CALLS. What is measured over it is somebody else's affair (scripts/bench_audit_verify.py).
+// syncs: fill_state DIRECTORY CALLS. scripts/bench_audit_verify.py measures over it.
 #include <cstdio>
 #include <cstdlib>
 #include <string>

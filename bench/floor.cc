@@ -2,9 +2,10 @@
 //
 // bench_floor [--beside] COMMAND ARG...: what the kernel alone costs. Asks it for the same layers as `coffer run` (all
 // namespaces, a private root, cgroups with limits, no capabilities, Landlock, the very same filter) and does nothing
-// else: it looks at no path, resolves nothing, watches nothing, keeps no output, writes no receipt, and trusts everything. Not a boundary
-// that anybody should use; as root only, and for the page of benchmarks only. With --beside the network, which takes
-// longest, is made by another process while the rest is built, as coffer does it: shorter, and more work.
+// else: it looks at no path, resolves nothing, watches nothing, keeps no output, writes no receipt, and
+// trusts everything. Never use it as a boundary: it runs as root only, for the page of benchmarks. With --beside the
+// network, which takes longest, is made by another process while the rest is built, as coffer does it: shorter, and more
+// work.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <linux/capability.h>

@@ -17,8 +17,10 @@ set(CMAKE_C_FLAGS_DEBUG "-Og ${debug_info}")
 find_program(CCACHE ccache)
 if(CCACHE)
   set(CMAKE_C_COMPILER_LAUNCHER ${CCACHE})
-  # Without the sloppiness ccache passes by everything that uses a precompiled header.
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${CCACHE})
+  # Without the sloppiness ccache passes by everything that uses a precompiled header. With the other two a second checkout
+  # finds what the first one compiled: -ffile-prefix-map keeps its directory out of what is made.
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros
+      CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} CCACHE_NOHASHDIR=1 ${CCACHE})
 endif()
 
 add_library(coffer_options INTERFACE)

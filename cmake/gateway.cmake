@@ -40,7 +40,7 @@ std::string_view OpenApiDocument() {
 
 add_library(coffer_gateway STATIC ${COFFER_GATEWAY_SOURCES} ${openapi_source})
 target_link_libraries(coffer_gateway PUBLIC coffer_lib OpenSSL::SSL OpenSSL::Crypto ZLIB::ZLIB)
-# As in coffer_lib, so that both see one library; Asio without what nobody here uses.
+# As in coffer_lib, so that both see one library; Asio without the parts that this library does not use.
 target_compile_definitions(coffer_gateway PRIVATE
   JSON_NO_IO "FMT_STATIC_THOUSANDS_SEPARATOR=','" BOOST_ASIO_NO_DEPRECATED BOOST_ASIO_DISABLE_VISIBILITY)
 # g++ 12 takes Asio's own allocation of coroutine frames for a mistake.

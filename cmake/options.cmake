@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# Everything that can be chosen, in one place. Presets set these; nobody else should need to.
+# Everything that can be chosen, in one place. Presets set these.
 include_guard()
 
 option(BUILD_TESTING "Build the tests, the probes and coffer-faults" ON)
@@ -28,5 +28,5 @@ if(NOT COFFER_LINK_EFFECTIVE MATCHES "^(static-pie|static|dynamic)$")
   message(FATAL_ERROR "COFFER_LINK is '${COFFER_LINK}'; choose static-pie, static or dynamic")
 endif()
 if(COFFER_FUZZ AND NOT CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
-  message(FATAL_ERROR "COFFER_FUZZ needs clang: use the preset `fuzz`")
+  message(FATAL_ERROR "COFFER_FUZZ needs clang: use the preset `asan`")
 endif()

@@ -6,7 +6,7 @@
 #
 # What is known in one file of a folder is then known in others too, and what a precompiled header has is known everywhere. So
 # what is declared in an unnamed namespace has a name of its own in its folder (scripts/check_names.py), and a source includes
-# what it uses (scripts/check_includes.py). clang-tidy and the presets dev, fuzz and coverage compile each file alone, without
+# what it uses (scripts/check_includes.py). clang-tidy and the presets dev and coverage compile each file alone, without
 # precompiled headers.
 include_guard()
 

@@ -118,7 +118,7 @@ _coffer() {
           if [ "$COMP_CWORD" = 2 ]; then
             mapfile -t COMPREPLY < <(compgen -W "list on off --help" -- "$cur")
           elif [ "$COMP_CWORD" = 3 ]; then
-            mapfile -t COMPREPLY < <(compgen -W "tool agent session tenant" -- "$cur")
+            mapfile -t COMPREPLY < <(compgen -W "tool agent session tenant breaker" -- "$cur")
           else
             mapfile -t COMPREPLY < <(compgen -W "--tenant --reason --json --state --help" -- "$cur")
           fi ;;
@@ -142,7 +142,7 @@ _coffer() {
         --floor) mapfile -t COMPREPLY < <(compgen -W "$layers" -- "$cur") ;;
         --runtime) mapfile -t COMPREPLY < <(compgen -W "python3 node perl bash sh busybox host-usr" -- "$cur") ;;
         --seccomp) mapfile -t COMPREPLY < <(compgen -W "strict default compat" -f -- "$cur") ;;
-        --ro | --rw | --dangerously-rw | --in | --receipt | --upstream-ca) mapfile -t COMPREPLY < <(compgen -f -- "$cur") ;;
+        --ro | --rw | --dangerously-rw | --in | --receipt | --upstream-ca | --never-send) mapfile -t COMPREPLY < <(compgen -f -- "$cur") ;;
         --tools) mapfile -t COMPREPLY < <(compgen -W "$(coffer tools list 2>/dev/null | sed '1d;s/ .*//')" -- "$cur") ;;
         --out | --cwd | --tools-dir) mapfile -t COMPREPLY < <(compgen -d -- "$cur") ;;
         --cpu | --wall) mapfile -t COMPREPLY < <(compgen -W "1s 10s 30s 1m" -- "$cur") ;;
@@ -150,7 +150,7 @@ _coffer() {
         --env | --uid | --publish | --allow | --resolve | --hold-time | --upstream-proxy | --dangerously-allow-address | --tool-calls | --processes | --open-files) ;;
         *)
           if [[ $cur == -* ]]; then
-            mapfile -t COMPREPLY < <(compgen -W "--level --floor --runtime --seccomp --publish --allow --hold --hold-time --upstream-proxy --resolve --upstream-ca --dangerously-allow-address --tools --tools-dir --tool-calls --uid --ro --rw --dangerously-rw --in --out --tmp
+            mapfile -t COMPREPLY < <(compgen -W "--level --floor --runtime --seccomp --publish --allow --hold --hold-time --upstream-proxy --resolve --upstream-ca --never-send --dangerously-allow-address --tools --tools-dir --tool-calls --uid --ro --rw --dangerously-rw --in --out --tmp
               --project --no-project --keep-planted --cache --profile --fail-on-cut --session --reason --cwd --cpu --wall --memory --processes --open-files --disk --io --output --env --tty --no-exec --ro-overlay --receipt --state
               --trace --quiet --help --" -- "$cur")
           else

@@ -184,7 +184,7 @@ class LogVerifier:
             self.find("log.size", "the checkpoint is for no more records than the one before it")
         if self.roots_hold and read.root != self.tree.root():
             first = self.last.size if self.last else 0
-            self.find("log.root", f"records {first} to {read.size - 1}, between checkpoints, are not what was signed")
+            self.find("log.root", f"records {first} to {read.size - 1} differ from the signed checkpoint")
             self.roots_hold = False
         self.since, self.last, self.last_line = 0, read, self.line
 
@@ -241,7 +241,7 @@ def verify_log(directory, key=None, kept=None):
     verifier = LogVerifier(key, read_note(kept) if kept is not None else None)
     try:
         with open(os.path.join(directory, "records"), "rb") as file:
-            fcntl.flock(file, fcntl.LOCK_SH)  # nobody is in the middle of a batch
+            fcntl.flock(file, fcntl.LOCK_SH)  # no writer is in the middle of a batch
             size = os.fstat(file.fileno()).st_size
             fcntl.flock(file, fcntl.LOCK_UN)
             for line, complete in lines_of(file, size):
@@ -368,7 +368,7 @@ def verify_store(state, key=None):
                 continue
             columns = row_differences(row, document, leaf)
             if columns:
-                find("store.row", call, "the row is not what was sealed: " + ", ".join(columns), int(leaf["seq"]))
+                find("store.row", call, "the row differs from its seal: " + ", ".join(columns), int(leaf["seq"]))
             else:
                 note_objects(row)
             sealed = document["output"].get("result_sha256")

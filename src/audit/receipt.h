@@ -126,7 +126,7 @@ struct Receipt {
   std::vector<std::string> floor;
   std::vector<MissingLayer> missing;
   std::vector<std::string> runtimes;
-  std::string program;  // what was executed: its path inside; empty if it did not come so far
+  std::string program;  // the executed file: its path inside; empty if the call did not come so far
   std::vector<PublishedPort> published;
   bool exec = false;     // files in /workspace, /tmp and mounts could be executed
   bool overlay = false;  // read-only directories of the host lay behind an overlay
@@ -153,6 +153,8 @@ struct Receipt {
 
   std::vector<std::string> incidents;  // sentences
 
+  // A dry run. Not in the text, where policy.dry_run says it of one that would be allowed.
+  bool rehearsed = false;
   std::string outcome = "error";  // success | error | denied | gated | terminated | unknown
   std::string error_class;        // empty: no error
   std::string error_message;

@@ -207,7 +207,7 @@ Result<SealedCall> ReadSealedCall(store::Store& store, const store::Call& row,
   }
   const Differences found = FindDifferences(stored, *canonical, place->ran, place->position.index);
   if (!found.columns.empty()) {
-    return Broken(row, "its row is not what was sealed: " + NamesOf(found));
+    return Broken(row, "its row differs from its seal: " + NamesOf(found));
   }
   if (found.result) {
     return Broken(row, "its stored result is not the one that was sealed");

@@ -45,9 +45,9 @@ Differences FindDifferences(const store::StoredCall& stored, std::string_view ca
 std::string NamesOf(const Differences& differences);
 
 enum class SealState : uint8_t {
-  kOpen,    // it has not ended: nothing is sealed yet
-  kGood,    // everything that is shown of it is what was sealed
-  kBroken,  // it is not
+  kOpen,    // the call has not ended and has no seal yet
+  kGood,    // everything that is shown of it matches its seal
+  kBroken,  // the stored data differs from the seal
 };
 std::string_view SealStateName(SealState state);  // "open", "good", "broken"
 

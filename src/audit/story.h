@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A receipt as a story for people: who asked, what was denied and why, what came out, and when.
+// A receipt as a story for people: who asked, denials with their reasons, the outcome, and when.
 #pragma once
 
 #include <string>

@@ -22,7 +22,7 @@ enum class ErrorKind {
 };
 
 // Everything here is out of line and cold: the compiler then moves what only failing calls run away
-// from what every call runs, and a call touches fewer pages of the program (cmake/text_order_*.ld).
+// from what every call runs, and a call touches fewer pages of the program.
 struct Error {
   Error() = default;
   [[gnu::cold]] Error(ErrorKind kind_, std::string_view code_, std::string message_,

@@ -21,6 +21,11 @@ constexpr int EitherCaseHexValue(char c) {
   return HexValue(c >= 'A' && c <= 'F' ? static_cast<char>(c + ('a' - 'A')) : c);
 }
 
+// Whether every character is a lower-case digit; true of the empty text.
+constexpr bool IsHex(std::string_view text) {
+  return text.find_first_not_of(kHexDigits) == std::string_view::npos;
+}
+
 inline std::string HexOf(std::string_view bytes) {
   std::string hex;
   hex.reserve(bytes.size() * 2);

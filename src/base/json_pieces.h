@@ -26,13 +26,14 @@ class JsonPieces {
   void Value(const Json& value);
   // Any bytes, as a JSON string; what is not UTF-8 is replaced. Takes them: they are not copied.
   void Text(std::string bytes);
-  // The same without its quotes: a part of a string that Raw begins and ends. Bytes that stand at several places are held, and
-  // counted, once.
+  // The same without its quotes: a part of a string that Raw begins and ends. Bytes that stand at
+  // several places are held, and counted, once.
   void TextInside(std::shared_ptr<const std::string> bytes);
   // Another text, after this one.
   void Append(JsonPieces text);
-  // The items of a list, with commas between them. `next` appends the JSON of one more item each time it is called, and returns
-  // false when there is none. Until then they are what it holds, about `source_bytes`.
+  // The items of a list, with commas between them. `next` appends the JSON of one more item each
+  // time it is called, and returns false when there is none. Until then they are what it holds,
+  // about `source_bytes`.
   using NextItem = std::function<bool(std::string*)>;
   void Items(NextItem next, size_t source_bytes);
 

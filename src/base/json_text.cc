@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "base/hex.h"
 #include "base/json.h"
 #include "base/utf8.h"
 
@@ -16,14 +17,13 @@ constexpr unsigned char kFirstPrinted = 0x20;
 void AppendEscaped(char c, std::string* out) {
   static constexpr std::string_view kShort = "\"\\\b\f\n\r\t";
   static constexpr std::string_view kLetter = "\"\\bfnrt";
-  static constexpr std::string_view kDigits = "0123456789abcdef";
   if (const size_t known = kShort.find(c); known != std::string_view::npos) {
     const char escaped[] = {'\\', kLetter[known]};
     out->append(escaped, sizeof(escaped));
     return;
   }
   const auto byte = static_cast<unsigned char>(c);
-  const char escaped[] = {'\\', 'u', '0', '0', kDigits[byte >> 4], kDigits[byte & 0xf]};
+  const char escaped[] = {'\\', 'u', '0', '0', kHexDigits[byte >> 4], kHexDigits[byte & 0xf]};
   out->append(escaped, sizeof(escaped));
 }
 

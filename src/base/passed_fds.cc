@@ -5,9 +5,13 @@
 #include <string.h>
 #include <sys/syscall.h>
 
+#include <utility>
+
 #include "base/sys.h"
 
 namespace coffer {
+
+namespace {
 
 std::vector<UniqueFd> TakePassedFds(msghdr& header) {
   std::vector<UniqueFd> taken;
@@ -25,30 +29,34 @@ std::vector<UniqueFd> TakePassedFds(msghdr& header) {
   return taken;
 }
 
-long SendPassedFds(int socket, char word, std::span<const int> fds, int flags) {
+}  // namespace
+
+long SendWithFds(int socket, std::span<const std::byte> message, std::span<const int> fds,
+                 int flags) {
   if (fds.size() > kMostPassedFds) {
     return -EINVAL;
   }
   alignas(cmsghdr) char control[CMSG_SPACE(kMostPassedFds * sizeof(int))] = {};
-  iovec part{&word, 1};
+  iovec part{const_cast<std::byte*>(message.data()), message.size()};
   msghdr header{};
   header.msg_iov = &part;
   header.msg_iovlen = 1;
-  header.msg_control = control;
-  header.msg_controllen = CMSG_SPACE(fds.size_bytes());
-  cmsghdr* const rights = CMSG_FIRSTHDR(&header);
-  rights->cmsg_level = SOL_SOCKET;
-  rights->cmsg_type = SCM_RIGHTS;
-  rights->cmsg_len = CMSG_LEN(fds.size_bytes());
-  memcpy(CMSG_DATA(rights), fds.data(), fds.size_bytes());
-  const long sent = raw::Syscall(SYS_sendmsg, socket, raw::Arg(&header), MSG_NOSIGNAL | flags);
-  return sent < 0 ? sent : 0;
+  if (!fds.empty()) {
+    header.msg_control = control;
+    header.msg_controllen = CMSG_SPACE(fds.size_bytes());
+    cmsghdr* const rights = CMSG_FIRSTHDR(&header);
+    rights->cmsg_level = SOL_SOCKET;
+    rights->cmsg_type = SCM_RIGHTS;
+    rights->cmsg_len = CMSG_LEN(fds.size_bytes());
+    memcpy(CMSG_DATA(rights), fds.data(), fds.size_bytes());
+  }
+  return raw::Syscall(SYS_sendmsg, socket, raw::Arg(&header), MSG_NOSIGNAL | flags);
 }
 
-PassedFds ReceivePassedFds(int socket, int flags) {
-  PassedFds received;
+MessageWithFds ReceiveWithFds(int socket, std::span<std::byte> room, int flags) {
+  MessageWithFds received;
   alignas(cmsghdr) char control[CMSG_SPACE(kMostPassedFds * sizeof(int))] = {};
-  iovec part{&received.word, 1};
+  iovec part{room.data(), room.size()};
   msghdr header{};
   header.msg_iov = &part;
   header.msg_iovlen = 1;
@@ -56,8 +64,24 @@ PassedFds ReceivePassedFds(int socket, int flags) {
   header.msg_controllen = sizeof(control);
   received.got = raw::Syscall(SYS_recvmsg, socket, raw::Arg(&header), MSG_CMSG_CLOEXEC | flags);
   if (received.got >= 0) {
+    // First of all, whatever the message is: they are open here from now on.
     received.fds = TakePassedFds(header);
+    received.cut = (header.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0;
   }
+  return received;
+}
+
+long SendPassedFds(int socket, char word, std::span<const int> fds, int flags) {
+  const long sent = SendWithFds(socket, std::as_bytes(std::span(&word, 1)), fds, flags);
+  return sent < 0 ? sent : 0;
+}
+
+PassedFds ReceivePassedFds(int socket, int flags) {
+  PassedFds received;
+  MessageWithFds message =
+      ReceiveWithFds(socket, std::as_writable_bytes(std::span(&received.word, 1)), flags);
+  received.got = message.got;
+  received.fds = std::move(message.fds);
   return received;
 }
 

@@ -18,21 +18,30 @@
 
 namespace coffer {
 
-// For a header that recvmsg has filled, with MSG_CMSG_CLOEXEC and without an error.
-std::vector<UniqueFd> TakePassedFds(msghdr& header);
+inline constexpr size_t kMostPassedFds = 10;
 
-inline constexpr size_t kMostPassedFds = 4;
+// One message, with at most kMostPassedFds descriptors. Waits if the socket does and is full, unless
+// `flags` has MSG_DONTWAIT. The bytes that were sent, or -errno, EINTR included.
+long SendWithFds(int socket, std::span<const std::byte> message, std::span<const int> fds,
+                 int flags = 0);
 
-// One message of one byte, with at most kMostPassedFds descriptors. Waits if the socket does and is
-// full, unless `flags` has MSG_DONTWAIT. 0 or -errno.
+struct MessageWithFds {
+  long got = 0;      // bytes of the message; 0: the peer has closed; or -errno, EINTR included
+  bool cut = false;  // a part of the bytes or of the descriptors had no room
+  std::vector<UniqueFd> fds;
+};
+// One message, into `room`. Waits, unless `flags` has MSG_DONTWAIT.
+MessageWithFds ReceiveWithFds(int socket, std::span<std::byte> room, int flags = 0);
+
+// The same for a message of one byte. 0 or -errno.
 long SendPassedFds(int socket, char word, std::span<const int> fds, int flags = 0);
 
 struct PassedFds {
-  long got = 0;  // bytes of the message; 0: the peer has closed; or -errno
+  long got = 0;  // as above
   char word = 0;
   std::vector<UniqueFd> fds;
 };
-// What SendPassedFds has sent. Waits, unless `flags` has MSG_DONTWAIT.
+// What SendPassedFds has sent.
 PassedFds ReceivePassedFds(int socket, int flags = 0);
 
 }  // namespace coffer

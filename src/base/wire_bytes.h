@@ -15,7 +15,7 @@
 
 namespace coffer {
 
-inline constexpr uint32_t kWireVersion = 8;
+inline constexpr uint32_t kWireVersion = 9;
 inline constexpr size_t kMaxWireBytes = 8 << 20;
 
 class WireWriter {

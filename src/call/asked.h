@@ -23,7 +23,7 @@ struct Ladder::Asked {
   std::optional<store::Session> session;
   std::string workspace;  // of the session
   Result<Evaluation> evaluation = Internal("internal", "not evaluated yet");
-  std::string envelope;  // canonical form of what was decided
+  std::string envelope;  // canonical form of the evaluated envelope
 
   bool readable() const { return args.ok() && args->is_object(); }
 };

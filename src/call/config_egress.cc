@@ -8,6 +8,7 @@
 #include "base/quantity.h"
 #include "base/regular_file.h"
 #include "base/text.h"
+#include "call/never_send_file.h"
 #include "call/operator_path.h"
 #include "policy/egress_grants.h"
 #include "policy/egress_line.h"
@@ -68,6 +69,15 @@ void ReadSets(const TomlNode& table, policy::EgressConfig& egress, MistakeList& 
   std::sort(egress.sets.begin(), egress.sets.end());
 }
 
+// The absolute path of a file; "" if none is named.
+std::string ReadPath(TableReader& reader, std::string_view key) {
+  const std::optional<std::string> path = reader.String(key);
+  if (path && !path->starts_with('/')) {
+    reader.Add(key, "not an absolute path", "begin it with /");
+  }
+  return path.value_or("");
+}
+
 void ReadProxy(TableReader& reader, policy::EgressConfig& egress, MistakeList& mistakes) {
   egress.upstream_proxy = reader.String("upstream_proxy").value_or("");
   if (!egress.upstream_proxy.empty()) {
@@ -110,9 +120,9 @@ void ReadEgressConfig(TableReader& root, EgressFileConfig& config, MistakeList& 
   }
   TableReader reader(
       *table, "egress",
-      std::vector<std::string_view>{"resolve", "dangerously_addresses", "upstream_ca",
-                                    "upstream_proxy", "proxied", "deny", "max_connections",
-                                    "max_bytes_out", "max_bytes_in", "hold_time", "sets"},
+      std::vector<std::string_view>{
+          "resolve", "dangerously_addresses", "upstream_ca", "upstream_proxy", "proxied", "deny",
+          "max_connections", "max_bytes_out", "max_bytes_in", "hold_time", "sets", "never_send"},
       mistakes);
   policy::EgressConfig& egress = config.egress;
   egress.resolve = ReadTexts(reader, "resolve", kMostEntries, mistakes,
@@ -120,10 +130,8 @@ void ReadEgressConfig(TableReader& root, EgressFileConfig& config, MistakeList& 
   egress.addresses =
       ReadTexts(reader, "dangerously_addresses", kMostEntries, mistakes,
                 [](const std::string& text) { return policy::ParseOpenRange(text); });
-  config.upstream_ca_file = reader.String("upstream_ca").value_or("");
-  if (!config.upstream_ca_file.empty() && config.upstream_ca_file.front() != '/') {
-    reader.Add("upstream_ca", "not an absolute path", "begin it with /");
-  }
+  config.upstream_ca_file = ReadPath(reader, "upstream_ca");
+  config.never_send_file = ReadPath(reader, "never_send");
   ReadProxy(reader, egress, mistakes);
   ReadEgressCeilings(reader, egress, mistakes);
   if (const TomlNode* const sets = reader.Table("sets")) {
@@ -157,6 +165,13 @@ Result<policy::EgressConfig> LoadEgressConfig(const EgressFileConfig& config,
   }
   egress.upstream_ca = std::move(text).value();
   return egress;
+}
+
+Result<std::string> LoadNeverSend(const EgressFileConfig& config,
+                                  std::optional<uid_t> operator_uid) {
+  return config.never_send_file.empty()
+             ? std::string()
+             : ReadNeverSendFile(config.never_send_file, operator_uid, "egress.never_send");
 }
 
 }  // namespace coffer::call

@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "policy/manifest/table_reader.h"
 #include "policy/manifest/toml_tree.h"
+#include "store/key.h"
 #include "store/tenant.h"
 
 namespace coffer::call {
@@ -30,11 +31,12 @@ constexpr uint64_t kMostSession = 64ULL << 30;
 constexpr uint64_t kUsualStorage = 8ULL << 30;
 constexpr uint64_t kDiskShare = 8;  // one part of it
 constexpr uint64_t kFewSessions = 4;
+constexpr uint64_t kUsualDenials = 3;
+constexpr uint64_t kMostDenials = 100;
 constexpr size_t kMostWebhooks = 16;
 constexpr size_t kMostPeers = 1000;
-constexpr uint64_t kMostUid = 0xfffffffe;  // the one after it means nobody
+constexpr uint64_t kMostUid = 0xfffffffe;  // the next one, (uid_t)-1, is no uid
 constexpr uint32_t kOverflowUid = 65534;
-constexpr size_t kMostAgentBytes = 128;
 constexpr size_t kMostFileBytes = 1 << 20;
 
 void ReadRate(const TomlNode& table, const std::string& path, policy::RateLimits& limits,
@@ -108,6 +110,40 @@ void ReadStorage(const TomlNode& table, const std::string& path, StorageRules& s
   }
 }
 
+void ReadBreaker(const TomlNode& table, const std::string& path, BreakerConfig& breaker,
+                 MistakeList& mistakes) {
+  TableReader reader(table, path, Keys{"denials", "within", "pause", "counts"}, mistakes);
+  store::BreakerRule& rule = breaker.rule;
+  const uint64_t usual = rule.denials == 0 ? kUsualDenials : rule.denials;
+  rule.denials = reader.Count("denials", 0, kMostDenials).value_or(usual);
+  reader.Duration(rule.within, "within");
+  reader.Duration(rule.pause, "pause");
+  for (const auto& [key, value] :
+       {std::pair("within", rule.within), std::pair("pause", rule.pause)}) {
+    if (value < std::chrono::seconds(1) || value > store::kLongestBreakerWindow) {
+      reader.Add(key, "not a time for a breaker", "write 1s to 24h");
+    }
+  }
+  if (const auto counts = reader.Strings("counts")) {
+    std::pair<std::string_view, bool*> kinds[] = {{"egress", &breaker.egress},
+                                                  {"incidents", &breaker.incidents},
+                                                  {"isolation", &breaker.isolation},
+                                                  {"policy", &breaker.policy}};
+    for (const auto& [name, counted] : kinds) {
+      *counted = std::find(counts->begin(), counts->end(), name) != counts->end();
+    }
+    for (size_t i = 0; i < counts->size(); ++i) {
+      if (std::none_of(std::begin(kinds), std::end(kinds),
+                       [&](const auto& kind) { return kind.first == (*counts)[i]; })) {
+        mistakes.Add(reader.Find("counts")->value.items[i].at,
+                     fmt::format("{}: \"{}\" is nothing that counts", reader.NameOf("counts"),
+                                 Printable((*counts)[i])),
+                     "egress, incidents, isolation or policy");
+      }
+    }
+  }
+}
+
 void ReadHost(TableReader& root, FileConfig& config, MistakeList& mistakes) {
   const TomlNode* const table = root.Table("host");
   if (table == nullptr) {
@@ -120,7 +156,7 @@ void ReadHost(TableReader& root, FileConfig& config, MistakeList& mistakes) {
       reader.Count("tenant_share", 1, 100).value_or(config.host.tenant_share);
 }
 
-// quotas, budgets, retention and storage of all tenants, or of one.
+// quotas, budgets, retention, storage and breaker of all tenants, or of one.
 void ReadRules(TableReader& root, const std::string& prefix, TenantRules& rules,
                MistakeList& mistakes) {
   if (const TomlNode* const quotas = root.Table("quotas")) {
@@ -149,6 +185,9 @@ void ReadRules(TableReader& root, const std::string& prefix, TenantRules& rules,
   if (const TomlNode* const storage = root.Table("storage")) {
     ReadStorage(*storage, prefix + "storage", rules.storage, mistakes);
   }
+  if (const TomlNode* const breaker = root.Table("breaker")) {
+    ReadBreaker(*breaker, prefix + "breaker", rules.breaker, mistakes);
+  }
   if (const auto record = root.Choice("record", {"full", "hashes"})) {
     rules.keeps_transcripts = *record == 0;
   }
@@ -170,7 +209,8 @@ void ReadTenants(TableReader& root, FileConfig& config, MistakeList& mistakes) {
     }
     const std::string path = "tenant." + entry.key;
     TableReader reader(entry.value, path,
-                       Keys{"quotas", "budgets", "retention", "storage", "record"}, mistakes);
+                       Keys{"quotas", "budgets", "retention", "storage", "breaker", "record"},
+                       mistakes);
     TenantRules rules = config.general;
     ReadRules(reader, path + ".", rules, mistakes);
     config.tenants.emplace(*name, std::move(rules));
@@ -265,9 +305,7 @@ void ReadPeers(TableReader& root, FileConfig& config, MistakeList& mistakes) {
     }
     peer.role = found.value_or(store::Role::kAgent);
     peer.agent = reader.String("agent").value_or(fmt::format("uid-{}", peer.uid));
-    if (peer.agent.size() > kMostAgentBytes ||
-        !std::all_of(peer.agent.begin(), peer.agent.end(),
-                     [](char c) { return c > ' ' && c < 127; })) {
+    if (!store::IsAgentName(peer.agent)) {
       reader.Add("agent", "not a name", "1 to 128 printable ASCII characters, no spaces");
     }
     config.peers.push_back(std::move(peer));
@@ -321,8 +359,8 @@ ParsedConfig ParseConfigFile(std::string_view text) {
   MistakeList mistakes;
   FileConfig config;
   TableReader root(std::get<TomlNode>(read), "",
-                   Keys{"quotas", "budgets", "retention", "storage", "record", "host", "tenant",
-                        "webhook", "otlp", "anomaly", "peer", "ceilings", "egress"},
+                   Keys{"quotas", "budgets", "retention", "storage", "breaker", "record", "host",
+                        "tenant", "webhook", "otlp", "anomaly", "peer", "ceilings", "egress"},
                    mistakes);
   ReadRules(root, "", config.general, mistakes);
   ReadHost(root, config, mistakes);

@@ -17,6 +17,7 @@
 
 #include "base/clock.h"
 #include "base/result.h"
+#include "call/breaker.h"
 #include "call/config_ceilings.h"
 #include "call/config_egress.h"
 #include "call/host_budget.h"
@@ -51,6 +52,7 @@ struct TenantRules {
       session_budget;  // of every session, and at most this where a session asks for its own
   store::Retention retention;
   StorageRules storage;
+  BreakerConfig breaker;          // [breaker]; off where there is none
   bool keeps_transcripts = true;  // record = "full" | "hashes": what its calls run and print
 };
 

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "call/ended_receipt.h"
 
+#include <string>
 #include <utility>
 
+#include "call/incidents.h"
 #include "call/refusals.h"
-#include "watch/incident.h"
 
 namespace coffer::call {
 namespace {
@@ -22,6 +23,16 @@ void KeepStoreTime(Nanos now, audit::Receipt& receipt) {
   }
 }
 
+// What was bound is told by the runner's own list; the effect only the manifest knows. A call that was refused before
+// anything was bound keeps the manifest's sentence.
+std::string WorstCase(const audit::Receipt& before, const audit::Receipt& after) {
+  if (after.blast_radius.empty()) {
+    return before.blast_radius;
+  }
+  const bool lasting = before.effect == "irreversible" || before.effect == "privileged";
+  return after.blast_radius + (lasting ? "; counts as " + before.effect : "");
+}
+
 }  // namespace
 
 audit::Receipt EndedReceipt(const audit::Receipt& before, audit::Receipt after, Nanos now) {
@@ -30,12 +41,12 @@ audit::Receipt EndedReceipt(const audit::Receipt& before, audit::Receipt after, 
   after.manifest_hash = before.manifest_hash;
   after.envelope_id = before.envelope_id;
   after.effect = before.effect;
-  after.blast_radius = before.blast_radius;
+  after.blast_radius = WorstCase(before, after);
   after.args_hash = before.args_hash;
   after.args_redacted = before.args_redacted;
   after.requested_at = before.requested_at;
   KeepStoreTime(now, after);
-  after.incidents = watch::DescribeIncidents(after.syscalls_denied);
+  after.incidents = IncidentsOf(after);
   return after;
 }
 

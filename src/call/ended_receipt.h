@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The receipt of a call that was launched: what was known before it ran, and what its runner reports.
+// The receipt of a call that was launched: the decision before it ran, and the report of its runner.
 #pragma once
 
 #include "audit/receipt.h"
@@ -8,8 +8,7 @@
 
 namespace coffer::call {
 
-// `before` says who asked for what and what was decided; `after` says how it went, and nothing else
-// of it counts. `now` is the store's time.
+// Takes identity and decision from `before`, the outcome from `after`. `now` is the store's time.
 audit::Receipt EndedReceipt(const audit::Receipt& before, audit::Receipt after, Nanos now);
 
 // No report came back: how far the call came is not known.

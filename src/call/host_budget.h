@@ -2,12 +2,16 @@
 //
 // Bounds the number, memory and processors of all boundaries of this host together, and of each tenant's.
 //
-// A call counts with the memory that its envelope allows, not with what it uses, and as one of so many per processor,
-// from before it is admitted until its record is written. So the sum of what was promised never passes what the host has, and
-// a tenant that takes all that it can leaves the rest to others. Without configuration: three quarters of the
-// host's memory (of the daemon's own cgroup, where that has less), 64 calls for each processor but at most 256, and of both one
-// half for a tenant. That is a half of what the others leave: the second tenant that takes all it can gets a quarter, and no number of
-// tenants takes the last eighth but with one call each, which is never refused for a share. It shares out places, not cycles: within them the kernel's scheduler decides. Thread-safe.
+// A call counts as one call and with the memory that its envelope allows, not with what it uses,
+// from before it is admitted until its record is written. So the promised memory never exceeds the
+// host's, and no tenant can take all of it. The defaults are three quarters of the host's memory (of
+// what the cgroups around the daemon leave it, where that is less) but at least 512 MiB, and 64 calls
+// for each processor, at most 256.
+// A tenant may have half of what other tenants do not use, so a second tenant at its limit has a
+// quarter. The last eighth is for tenants that run no call: the first call of a tenant is never
+// refused for its share. The budget shares out places. The kernel shares out CPU time, between the
+// cgroups of tenants (limits/cgroup/tenant_level.h) where the host has a place for them.
+// Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -28,8 +32,9 @@ struct HostLimits {
   bool operator==(const HostLimits&) const = default;
 };
 
-// What this host has, with every 0 replaced.
-HostLimits CompleteLimits(HostLimits limits);
+// What this host has, with every 0 replaced. `surrounding` is the tightest memory limit around the
+// daemon, if there is one (limits/cgroup/surrounding.h).
+HostLimits CompleteLimits(HostLimits limits, std::optional<uint64_t> surrounding);
 
 // How much memory the relay of a call with [calls] may use, in the daemon. The relay starts before
 // the boundary has a cgroup, so the boundary's cap does not hold it. It bounds itself

@@ -14,14 +14,19 @@
 namespace coffer::call {
 
 const Ladder::Rung Ladder::kRungs[] = {
+    // evaluate: what does not fit takes nothing from the rates of calls
     &Ladder::Understand,     // one JSON object, a tool that exists, a key where one is needed
     &Ladder::FindWorkspace,  // the session's
-    &Ladder::EvaluateArgs,   // what does not fit takes nothing from the rates of calls
-    &Ladder::CheckHost,      // the log can be written, the disk and the host have room
-    &Ladder::Admit,          // switches, repetition, session, parent, retries, budgets, rates
-    &Ladder::Decide,         // what the evaluation said, and no more than a parent call has
-    &Ladder::Rehearse,       // a dry run ends here
-    &Ladder::Record,         // nothing happens that is not on disk before
+    &Ladder::EvaluateArgs,   // against the schema; the envelope and the blast radius
+    // admit
+    &Ladder::CheckHost,  // the log can be written, the disk and the host have room
+    &Ladder::Admit,      // switches, repetition, session, parent, retries, budgets, rates
+    &Ladder::Decide,     // what the evaluation said, and no more than a parent call has
+    &Ladder::Rehearse,   // a dry run ends here
+    // scan, gate: no surface yet
+    // record
+    &Ladder::Record,  // nothing happens that is not on disk before
+                      // lease: no surface yet
 };
 
 std::variant<ReadyCall, ToolReply> Ladder::Climb(const ToolRequest& request) {
@@ -34,6 +39,7 @@ std::variant<ReadyCall, ToolReply> Ladder::Climb(const ToolRequest& request) {
   return std::move(asked.call);
 }
 
+// launch. Watch is the launcher's and the collector's (call/run/supervise.h, call/warden/collect.h).
 std::variant<RunChannels, ToolReply> Ladder::Launch(ReadyCall& call, Launcher& launcher) {
   const Result<std::optional<store::Tenant>> tenant =
       store::FindTenant(store_, call.request.identity.tenant);
@@ -52,6 +58,7 @@ std::variant<RunChannels, ToolReply> Ladder::Launch(ReadyCall& call, Launcher& l
 ToolReply Ladder::Descend(const ReadyCall& call, Collected collected) {
   {
     const std::lock_guard lock(mutex_);
+    // From here on no call can name it as its parent.
     running_.erase(call.call_id());
   }
   ToolReply reply;
@@ -59,6 +66,8 @@ ToolReply Ladder::Descend(const ReadyCall& call, Collected collected) {
   reply.transcript = TranscriptOf(call, collected);
   reply.stdout_text = std::move(collected.stdout_text);
   reply.stderr_text = std::move(collected.stderr_text);
+
+  // inspect: no surface yet
 
   // settle
   audit::Receipt receipt;
@@ -89,6 +98,9 @@ ToolReply Ladder::Descend(const ReadyCall& call, Collected collected) {
     }
   }
   TakeOutcome(receipt, reply);
+  if (collected.report && collected.report->error) {
+    SayToAgent(HostWordsOf(call.run), Mentions::kAny, reply);
+  }
 
   // seal
   if (const Status wrote = recorder_.End(ending, receipt, reply); !wrote.ok()) {

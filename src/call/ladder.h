@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The ladder of a declared tool: every rung of a call, in order, in one file.
+// The ladder of a declared tool: every rung of a call, in order, in one file (ladder.cc).
 //
 //   Climb     evaluate, admit, [scan, gate], record [, lease]: a call that may be launched, or an answer
 //   Launch    launch: the boundary, by the launcher that the caller hands in (call/warden/launcher.h)
@@ -23,7 +23,9 @@
 #include <optional>
 #include <string>
 #include <variant>
+#include <vector>
 
+#include "call/agent_words.h"
 #include "call/host_budget.h"
 #include "call/recorder.h"
 #include "call/run/run_request.h"
@@ -98,14 +100,21 @@ class Ladder {
   static const Rung kRungs[];
 
   Asked Describe(const ToolRequest& request) const;
-  // Ends a call that was admitted before anything ran.
-  ToolReply Refuse(Ending ending, audit::Receipt receipt, ToolRefusal refusal, const Error& error);
-  // Ends a request that was not admitted. `target` is what was asked for, if that is not the tool.
+  // Ends a call that was admitted before anything ran. `words`: what the error may name of the host.
+  ToolReply Refuse(Ending ending, audit::Receipt receipt, ToolRefusal refusal, const Error& error,
+                   const std::vector<HostWord>& words);
+  // The answer to a request of this tenant that would be refused, if no more refusals of it are recorded now.
+  std::optional<ToolReply> RefuseLater(const store::TenantId& tenant) const;
+  // Ends a request that was not admitted. `target`: the object that the request named, if it is not the tool.
   ToolReply RefuseUnadmitted(const Asked& asked, ToolReply reply, const std::string& target = {});
   // What the record keeps of what ran; empty where the tool or the tenant keeps hashes only.
   std::string TranscriptOf(const ReadyCall& call, const Collected& collected) const;
   // What the parent of a call has, as far as it is known here.
   Result<policy::Envelope> ParentEnvelope(const ToolRequest& request);
+  // Whether Decide and Rehearse would let it go on.
+  bool MayRun(const Asked& asked);
+  // Whether this program can run it, with no more than its parent has.
+  Status FitIntoParent(const ToolRequest& request, RunRequest& run);
   // A call that a call makes has at most what the outer call has.
   Status NarrowToParent(const ToolRequest& request, RunRequest& run);
 

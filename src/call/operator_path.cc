@@ -16,7 +16,9 @@ namespace {
 
 Error NotOperators(const std::string& path, std::string_view why, std::string hint) {
   return Refused("policy.operator",
-                 fmt::format("{} {}, and what it decides is the operator's alone", path, why),
+                 fmt::format("{} {}; only the operator may write this file and the "
+                             "directories above it",
+                             path, why),
                  std::move(hint));
 }
 

@@ -15,9 +15,7 @@
 #include "policy/scrub.h"
 #include "store/admission.h"
 #include "store/call.h"
-#include "store/call_list.h"
 #include "store/outbox.h"
-#include "store/stored_bytes.h"
 
 namespace coffer::call {
 namespace {
@@ -27,15 +25,22 @@ bool Hopeless(const Error& error) {
   return error.code == "store.state" || error.code == "store.owner" || error.code == "store.call";
 }
 
+void Scrub(std::vector<audit::Denial>& denials) {
+  for (audit::Denial& denial : denials) {
+    denial.target = policy::ScrubText(denial.target);
+    denial.reason = policy::ScrubText(denial.reason);
+  }
+}
+
 // A sentence of the receipt may quote an argument in it.
 void Scrub(audit::Receipt& receipt) {
   receipt.error_message = policy::ScrubText(receipt.error_message);
   for (std::string& argument : receipt.args_redacted) {
     argument = policy::ScrubText(argument);
   }
-  for (audit::Denial& denial : receipt.denials) {
-    denial.target = policy::ScrubText(denial.target);
-    denial.reason = policy::ScrubText(denial.reason);
+  Scrub(receipt.denials);
+  for (std::string& incident : receipt.incidents) {
+    incident = policy::ScrubText(incident);
   }
 }
 
@@ -128,7 +133,7 @@ void KeepCommon(const RefusalFlood::Whose& whose, store::AdmitRequest& request,
   receipt.args_hash.clear();
   receipt.args_redacted.clear();
   receipt.error_message +=
-      " (a flood: this receipt stands for this call and others of the same second; the event "
+      " (a flood: this receipt stands for this call and others that came soon after it; the event "
       "refusals.counted says for how many)";
 }
 
@@ -163,6 +168,8 @@ Status Recorder::Start(const audit::Receipt& receipt, Allowed allowed) {
   decision.envelope = receipt.envelope_id;
   decision.effect = receipt.effect;
   decision.args_hash = receipt.args_hash;
+  // The log first: a crash between the two leaves a decision that was not carried out, never a call
+  // without a decision.
   TRY(log_.Append(decision));
 
   store::CallDecision record;
@@ -191,6 +198,7 @@ Result<store::Supervisor> Recorder::ThisProcess() {
 
 Status Recorder::Write(Unwritten& end) {
   const std::string result = FormatReply(end.reply);
+  // The log has it once, also if the store takes it only at a later try.
   if (!end.logged) {
     end.receipt.result_sha256 = HashOf(result);
     end.receipt.transcript_sha256 =
@@ -198,6 +206,10 @@ Status Recorder::Write(Unwritten& end) {
     const bool ran = end.ending == Ending::kFinished || end.ending == Ending::kLost;
     TRY(SealReceipt(log_, end.receipt, ran, /*recovered=*/false, end.reply));
     end.logged = true;
+  }
+  if (!end.counted) {
+    TRY(CountDenied(end.receipt));
+    end.counted = true;
   }
   store::CallEnd row = EndOf(end.receipt, end.reply);
   row.result = result;
@@ -220,19 +232,47 @@ Status Recorder::Write(Unwritten& end) {
   return {};
 }
 
+Status Recorder::CountDenied(const audit::Receipt& receipt) {
+  const store::CallIdentity& call = receipt.identity;
+  const BreakerConfig config = breaker_.config ? breaker_.config(call.tenant) : BreakerConfig{};
+  if (!IsCounted(receipt, config)) {
+    return {};
+  }
+  TRY_ASSIGN(const std::optional<store::Pause> pause,
+             store::CountDenied(store_, call, config.rule));
+  if (!pause) {
+    return {};
+  }
+  // They are paused already: that it cannot be recorded now must not undo it.
+  (void)Happened(call.tenant.name(), "breaker.tripped",
+                 {{"agent", call.agent},
+                  {"tool", call.tool},
+                  {"call", call.call_id},
+                  {"reason", pause->why},
+                  {"until", FormatTime(pause->until)}});
+  if (breaker_.tripped) {
+    breaker_.tripped(*pause);
+  }
+  return {};
+}
+
 Status Recorder::End(Ending ending, const audit::Receipt& receipt, ToolReply& reply) {
   std::vector<std::string> exports = std::exchange(reply.exports, {});  // large: not copied
-  Unwritten end{ending, receipt, reply, false};
+  Unwritten end{ending, receipt, reply};
   end.reply.exports = std::move(exports);
   end.reply.admitted = true;
   Scrub(end.receipt);
-  // The answer for a retry is stored too.
+  // The answer for a retry is stored too, in the words for an agent.
   end.reply.error_message = policy::ScrubText(end.reply.error_message);
   end.reply.hint = policy::ScrubText(end.reply.hint);
-  end.reply.denials = end.receipt.denials;
+  Scrub(end.reply.denials);
   const Status written = Write(end);
   if (told_) {
     told_(end.receipt);
+  }
+  if (ending == Ending::kRefused || ending == Ending::kRefusedForNow) {
+    const std::lock_guard lock(mutex_);
+    flood_.Charge(receipt.identity.tenant, store_.Now());
   }
   reply.receipt = end.reply.receipt;
   reply.log = end.reply.log;
@@ -330,10 +370,14 @@ Status Recorder::Refuse(const store::AdmitRequest& request, audit::Receipt recei
   if (told_) {
     told_(receipt);
   }
+  const Nanos now = store_.Now();
   if (reply.refusal != ToolRefusal::kRateLimited) {
+    {
+      const std::lock_guard lock(mutex_);
+      flood_.Charge(receipt.identity.tenant, now);
+    }
     return WriteRefusal(request, std::move(receipt), reply);
   }
-  const Nanos now = store_.Now();
   RefusalFlood::Answer answer;
   {
     const std::lock_guard lock(mutex_);
@@ -355,6 +399,11 @@ Status Recorder::Refuse(const store::AdmitRequest& request, audit::Receipt recei
   const std::lock_guard lock(mutex_);
   flood_.Share(*answer.stands_for, {reply.call_id, reply.receipt, *reply.log}, now);
   return {};
+}
+
+Nanos Recorder::WaitToRefuse(const store::TenantId& tenant) const {
+  const std::lock_guard lock(mutex_);
+  return flood_.WaitFor(tenant, store_.Now());
 }
 
 Status Recorder::WriteRefusal(const store::AdmitRequest& request, audit::Receipt receipt,
@@ -409,63 +458,6 @@ Status Recorder::Settle(std::span<const store::RecoveredCall> calls) {
     TRY(store::FinishCleanup(store_, left.call.identity.tenant, left.call.identity.call_id));
   }
   return {};
-}
-
-Result<store::Pruned> Recorder::Prune(const store::TenantId& tenant,
-                                      const store::Retention& retention) {
-  const Nanos before = store_.Now() - std::max(retention.calls, store::kIdempotencyTime);
-  store::CallFilter old;
-  old.until = before;
-  TRY_ASSIGN(const store::Page<store::Call> oldest, store::ListCalls(store_, tenant, old, {1, ""}));
-  if (!oldest.rows.empty()) {
-    audit::EventRecord event;
-    event.tenant = tenant.name();
-    event.name = "pruned";
-    event.detail.emplace_back("before", before.count());
-    TRY(events_.Say(event));
-  }
-  const Nanos kept_since = store::TranscriptsKeptSince(retention, store_.Now());
-  TRY_ASSIGN(const bool transcripts, store::HasTranscriptsBefore(store_, tenant, kept_since));
-  if (transcripts) {
-    audit::EventRecord event;
-    event.tenant = tenant.name();
-    event.name = "transcripts.pruned";
-    event.detail.emplace_back("before", kept_since.count());
-    TRY(events_.Say(event));
-  }
-  return store::Prune(store_, tenant, retention);
-}
-
-Result<uint64_t> Recorder::PruneToSize(const store::TenantId& tenant, uint64_t bytes) {
-  TRY_ASSIGN(const uint64_t stored, store::StoredBytes(store_, tenant));
-  if (stored <= bytes) {
-    return uint64_t{0};
-  }
-  // A little more than needed, so that not every call is followed by a record of its own; and
-  // little enough that others, who wait for the store meanwhile, do not notice.
-  constexpr uint64_t kMostAtOnce = uint64_t{16} << 20;
-  const uint64_t excess = std::min(stored - bytes + bytes / 16, kMostAtOnce);
-  TRY_ASSIGN(store::OldBodies old, store::FindOldResults(store_, tenant, excess));
-  const bool results = !old.calls.empty();
-  if (!results) {
-    TRY_ASSIGN(old, store::FindOldCalls(store_, tenant, excess));
-  }
-  if (old.calls.empty()) {
-    return uint64_t{0};
-  }
-  audit::EventRecord event;
-  event.tenant = tenant.name();
-  event.name = results ? "results.pruned" : "pruned";
-  event.detail = {{"before", old.through.count() + 1},
-                  {"count", static_cast<int64_t>(old.calls.size())},
-                  {"bytes", static_cast<int64_t>(old.bytes)},
-                  {"limit", static_cast<int64_t>(bytes)},
-                  {"first", old.calls.front()},
-                  {"last", old.calls.back()}};
-  TRY(events_.Say(event));
-  TRY(results ? store::RemoveResults(store_, tenant, old)
-              : store::RemoveCalls(store_, tenant, old));
-  return static_cast<uint64_t>(old.calls.size());
 }
 
 Result<audit::SealedCall> Recorder::ReadSealed(const store::Call& row) const {

@@ -25,6 +25,7 @@
 #include "audit/log/log.h"
 #include "audit/receipt.h"
 #include "audit/sealed_call.h"
+#include "call/breaker.h"
 #include "call/events.h"
 #include "call/refusal_flood.h"
 #include "call/tool_call.h"
@@ -49,13 +50,15 @@ class Recorder {
  public:
   // How many receipts are kept that cannot be written; there are hardly more than calls that ran at the same time.
   static constexpr size_t kMostUnwritten = 4096;
-  Recorder(store::Store& store, audit::Log& log, size_t most_unwritten = kMostUnwritten)
+  Recorder(store::Store& store, audit::Log& log, size_t most_unwritten = kMostUnwritten,
+           RefusalFlood::Allowance allowance = {})
       : store_(store),
         log_(log),
         most_unwritten_(most_unwritten),
         fingerprint_key_(log.Sign("coffer fingerprint key\n")),
-        events_(store, log, most_unwritten) {}
-  ~Recorder();  // writes what was only counted so far
+        events_(store, log, most_unwritten),
+        flood_(allowance) {}
+  ~Recorder();  // writes the pending counts
   Recorder(const Recorder&) = delete;
   Recorder& operator=(const Recorder&) = delete;
 
@@ -83,6 +86,9 @@ class Recorder {
   // that a rate limit refuses (kRateLimited) share theirs (refusal_flood.h), and an event
   // `refusals.counted` of the log says how many did.
   Status Refuse(const store::AdmitRequest& request, audit::Receipt receipt, ToolReply& reply);
+  // How long a tenant has to wait that has used up its receipts for refusals in the log; 0: no
+  // wait. Until then each of its refusals must be one by a limit (kRateLimited).
+  Nanos WaitToRefuse(const store::TenantId& tenant) const;
 
   // An operator's action, before or after it. Details are short words.
   using Detail = std::map<std::string, std::string>;
@@ -113,6 +119,15 @@ class Recorder {
   // before the first call.
   void OnEnd(std::function<void(const audit::Receipt&)> told) { told_ = std::move(told); }
 
+  // The circuit breaker counts calls that were denied something before their end is acknowledged, so the next call
+  // already finds the pause. `config` is asked for it, `tripped` told of each pause, from any thread; both may be empty.
+  // Set before the first call.
+  struct Breaker {
+    std::function<BreakerConfig(const store::TenantId&)> config;
+    std::function<void(const store::Pause&)> tripped;
+  };
+  void SetBreaker(Breaker breaker) { breaker_ = std::move(breaker); }
+
   // A call as it may be shown: compared with its sealed receipt.
   Result<audit::SealedCall> ReadSealed(const store::Call& row) const;
 
@@ -124,9 +139,11 @@ class Recorder {
     Ending ending = Ending::kFinished;
     audit::Receipt receipt;
     ToolReply reply;
-    bool logged = false;  // only the store still lacks it
+    bool logged = false;   // only the store still lacks it
+    bool counted = false;  // by the breaker
   };
   Status Write(Unwritten& end);
+  Status CountDenied(const audit::Receipt& receipt);
   // Looked up once: a process does not change.
   Result<store::Supervisor> ThisProcess();
   store::CallEnd EndOf(const audit::Receipt& receipt, const ToolReply& reply) const;
@@ -140,6 +157,7 @@ class Recorder {
   const std::string fingerprint_key_;  // derived from the log's key
   Events events_;
   std::function<void(const audit::Receipt&)> told_;
+  Breaker breaker_;
   mutable std::mutex mutex_;  // of what follows
   std::deque<Unwritten> unwritten_;
   uint64_t lost_ = 0;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <string_view>
 
 #include "base/hash.h"
 #include "base/text.h"
@@ -53,6 +54,21 @@ void Replace(std::string& text, const std::string& word, const std::string& show
   }
 }
 
+// `word`, with a hash in the place of the path that it is between quotes, brackets and stops.
+std::string WithoutPath(std::string_view word) {
+  constexpr std::string_view kAround = "\"'(),;:";
+  const size_t first = word.find_first_not_of(kAround);
+  if (first == std::string_view::npos) {
+    return std::string(word);
+  }
+  const size_t last = word.find_last_not_of(kAround);
+  const std::string path(word.substr(first, last - first + 1));
+  if (path.size() < 2 || path.front() == '~' || path.find('/') == std::string::npos) {
+    return std::string(word);
+  }
+  return std::string(word.substr(0, first)) + HashOf(path) + std::string(word.substr(last + 1));
+}
+
 }  // namespace
 
 std::vector<GivenWord> WordsOf(const Json& args) {
@@ -94,13 +110,32 @@ std::string TakeOut(const std::vector<GivenWord>& words, std::string text) {
   return text;
 }
 
+std::string TakeOutPaths(const std::string& text) {
+  std::string kept;
+  for (size_t at = 0; at < text.size();) {
+    size_t end = at + 1;
+    if (text[at] == '"') {
+      end = std::min(text.find('"', end), text.size());
+    } else if (text[at] != ' ') {
+      end = std::min(text.find_first_of(" \"", end), text.size());
+    }
+    // A quote that was opened is part of its word, and the one that ends it begins the next.
+    kept += WithoutPath(std::string_view(text).substr(at, end - at));
+    if (text[at] == '"' && end < text.size()) {
+      kept += text[end++];
+    }
+    at = end;
+  }
+  return kept;
+}
+
 void RedactRefusal(const std::vector<GivenWord>& words, audit::Receipt& receipt) {
   receipt.blast_radius = TakeOut(words, std::move(receipt.blast_radius));
-  receipt.error_message = TakeOut(words, std::move(receipt.error_message));
+  receipt.error_message = TakeOutPaths(TakeOut(words, std::move(receipt.error_message)));
   for (audit::Denial& denial : receipt.denials) {
     denial.target = TakeOut(words, std::move(denial.target));
-    denial.reason = TakeOut(words, std::move(denial.reason));
-    denial.fix = TakeOut(words, std::move(denial.fix));
+    denial.reason = TakeOutPaths(TakeOut(words, std::move(denial.reason)));
+    denial.fix = TakeOutPaths(TakeOut(words, std::move(denial.fix)));
   }
 }
 

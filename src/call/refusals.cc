@@ -3,6 +3,8 @@
 
 #include <utility>
 
+#include "call/agent_words.h"
+
 namespace coffer::call {
 namespace {
 
@@ -40,6 +42,7 @@ ToolReply FailedReply(const Error& error) {
   ToolReply reply = ReplyOf(ToolRefusal::kFailed, error);
   const bool record = error.code.starts_with("store.") || error.code.starts_with("audit.");
   reply.error_class = record ? kRecordUnavailable : "internal";
+  SayToAgent({}, Mentions::kAny, reply);
   return reply;
 }
 
@@ -56,7 +59,7 @@ void FillRefusal(const Error& error, Nanos now, const std::string& target, audit
                  ToolReply& reply) {
   receipt.outcome = reply.outcome;
   receipt.error_class = reply.error_class;
-  receipt.error_message = reply.error_message;
+  receipt.error_message = error.message;
   receipt.finished_at = now;
   receipt.duration = receipt.finished_at - receipt.requested_at;
   if (error.kind == ErrorKind::kRefused) {

@@ -6,13 +6,13 @@
 namespace coffer::call {
 namespace {
 
-// The stored data of a call differs from what was sealed: none of it goes into the answer.
+// The stored data of a call differs from its seal: none of it goes into the answer.
 ToolReply Broken(const std::string& call_id) {
   ToolReply reply =
       ReplyOf(ToolRefusal::kFailed,
               Internal(kRecordBroken,
-                       "what is stored of the call that used this key is not what was "
-                       "sealed; it is not run again"));
+                       "the stored data of the call that used this key differs from its seal; "
+                       "the call is not run again"));
   reply.hint = "the operator can look with `coffer audit verify`";
   reply.call_id = call_id;
   reply.outcome = "unknown";
@@ -41,8 +41,10 @@ ToolReply Replay(Recorder& recorder, const ToolRequest& request,
   if (!sealed.ok()) {
     return FailedReply(sealed.error());
   }
-  // The key's own row is not sealed: it must at least lead to a call of this agent and tool.
-  if (sealed->state != audit::SealState::kGood || sealed->result.value_or("") != admission.result ||
+  // The key's own row is not sealed: it must at least lead to a call of this agent and tool. A result can be removed to make
+  // room after the key led to it.
+  if (sealed->state != audit::SealState::kGood ||
+      (sealed->result && *sealed->result != admission.result) ||
       sealed->call.identity.agent != request.identity.agent ||
       sealed->call.identity.tool != request.identity.tool) {
     return Broken(admission.call_id);

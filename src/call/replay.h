@@ -10,7 +10,7 @@
 
 namespace coffer::call {
 
-// The call is never run again, also if its end was not seen or its stored data differs from what was sealed.
+// The call is never run again, also if its end was not seen or its stored data differs from its seal.
 ToolReply Replay(Recorder& recorder, const ToolRequest& request, const store::Admission& admission);
 
 }  // namespace coffer::call

@@ -5,11 +5,11 @@
 
 #include "base/hash.h"
 #include "base/json.h"
+#include "call/incidents.h"
 #include "call/redact.h"
 #include "call/run/summary.h"
 #include "isolation/protected_paths.h"
 #include "store/admission.h"
-#include "watch/incident.h"
 
 namespace coffer::call {
 
@@ -95,7 +95,7 @@ void RunRecord::Streams(std::string in, std::string out, std::string err) {
 
 Status RunRecord::End(const RunOutcome& outcome, ToolReply& reply) {
   audit::Receipt receipt = outcome.receipt;
-  receipt.incidents = watch::DescribeIncidents(receipt.syscalls_denied);
+  receipt.incidents = IncidentsOf(receipt);
   if (!started_ || receipt.outcome == "denied") {  // not granted, and it may be anything
     RedactRefusal(given_, receipt);
   }

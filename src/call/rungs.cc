@@ -91,6 +91,7 @@ Ladder::Asked Ladder::Describe(const ToolRequest& request) const {
   admit.requested_at = store_.Now();
   asked.call.receipt.identity = admit.identity;
   asked.call.receipt.requested_at = admit.requested_at;
+  asked.call.receipt.rehearsed = request.dry_run;
   return asked;
 }
 
@@ -199,6 +200,12 @@ std::optional<ToolReply> Ladder::CheckHost(Asked& asked) {
   if (!repeated.ok()) {
     return FailedReply(repeated.error());
   }
+  if (!*repeated) {
+    std::optional<ToolReply> later = RefuseLater(asked.admit.identity.tenant);
+    if (later && !MayRun(asked)) {
+      return RefuseUnadmitted(asked, std::move(*later));
+    }
+  }
   if (options_.budget == nullptr || !asked.evaluation.ok() || asked.call.request.dry_run ||
       *repeated) {
     return std::nullopt;
@@ -235,7 +242,7 @@ std::optional<ToolReply> Ladder::Admit(Asked& asked) {
       reply.call_id = admission->call_id;  // a repetition: the call that it repeats has the receipt
       return reply;
     }
-    // Not theirs, or not there: nothing goes under that name, and the denial says which it was.
+    // The session or parent is missing or another agent's: the receipt leaves its id out, the denial names it.
     case store::AdmitVerdict::kNoSession:
       target = "session " + Printable(std::exchange(identity.session_id, {}));
       break;
@@ -255,19 +262,14 @@ std::optional<ToolReply> Ladder::Decide(Asked& asked) {
     Error error = std::move(asked.evaluation.error());
     error.message = TakeOut(given, std::move(error.message));
     error.hint = TakeOut(given, std::move(error.hint));
-    return Refuse(Ending::kRefused, call.receipt, ToolRefusal::kUnprocessable, error);
+    return Refuse(Ending::kRefused, call.receipt, ToolRefusal::kUnprocessable, error,
+                  HostWordsOf(*call.tool, asked.workspace));
   }
   call.run = std::move(asked.evaluation->run);
   call.stdin_text = std::move(asked.evaluation->stdin_text);
-  if (!call.request.identity.parent_id.empty()) {
-    if (const Status narrowed = NarrowToParent(call.request, call.run); !narrowed.ok()) {
-      return Refuse(Ending::kRefused, call.receipt, ToolRefusal::kDenied, narrowed.error());
-    }
-  }
-  if (!call.run.tools.empty() && !options_.offers_tools) {
-    return Refuse(
-        Ending::kRefused, call.receipt, ToolRefusal::kDenied,
-        Refused("policy.calls", "this program does not serve the tools of [calls] inside a call"));
+  if (const Status fits = FitIntoParent(call.request, call.run); !fits.ok()) {
+    return Refuse(Ending::kRefused, call.receipt, ToolRefusal::kDenied, fits.error(),
+                  HostWordsOf(call.run));
   }
   asked.envelope = policy::CanonicalForm(call.run.envelope);
   call.receipt.envelope_id = HashOf(asked.envelope);
@@ -280,12 +282,13 @@ std::optional<ToolReply> Ladder::Rehearse(Asked& asked) {
     return std::nullopt;
   }
   ToolReply reply = Refuse(Ending::kRefused, asked.call.receipt, ToolRefusal::kNone,
-                           Refused("policy.dry_run", "it would be allowed; nothing was run"));
+                           Refused("policy.dry_run", "it would be allowed; nothing was run"), {});
   reply.outcome = "success";
   reply.error_class.clear();
   reply.error_message.clear();
   reply.denials.clear();
-  reply.stdout_text = "it " + asked.call.receipt.blast_radius + "\n";
+  reply.operator_message = "it " + asked.call.receipt.blast_radius + "\n";
+  reply.stdout_text = HideHostWords(HostWordsOf(asked.call.run), reply.operator_message);
   return reply;
 }
 
@@ -294,7 +297,7 @@ std::optional<ToolReply> Ladder::Record(Asked& asked) {
           recorder_.Start(asked.call.receipt, {asked.call.tool->form, std::move(asked.envelope)});
       !recorded.ok()) {
     return Refuse(Ending::kRefusedForNow, asked.call.receipt, ToolRefusal::kFailed,
-                  recorded.error());
+                  recorded.error(), HostWordsOf(asked.call.run));
   }
   const std::lock_guard lock(mutex_);
   running_[asked.call.call_id()] = asked.call.run.envelope;
@@ -302,20 +305,42 @@ std::optional<ToolReply> Ladder::Record(Asked& asked) {
 }
 
 ToolReply Ladder::Refuse(Ending ending, audit::Receipt receipt, ToolRefusal refusal,
-                         const Error& error) {
+                         const Error& error, const std::vector<HostWord>& words) {
   ToolReply reply = ReplyOf(refusal, error);
   reply.call_id = receipt.identity.call_id;
   FillRefusal(error, store_.Now(), receipt.identity.tool, receipt, reply);
+  SayToAgent(words, refusal == ToolRefusal::kFailed ? Mentions::kAny : Mentions::kNamed, reply);
   if (const Status wrote = recorder_.End(ending, receipt, reply); !wrote.ok()) {
     return FailedReply(wrote.error());
   }
   return reply;
 }
 
+// The log keeps all that it is given, so a tenant that is refused too often is answered before anything of it is recorded.
+std::optional<ToolReply> Ladder::RefuseLater(const store::TenantId& tenant) const {
+  const Nanos wait = recorder_.WaitToRefuse(tenant);
+  if (wait <= Nanos(0)) {
+    return std::nullopt;
+  }
+  store::Admission later;
+  later.verdict = store::AdmitVerdict::kRateLimited;
+  later.error_class = "policy.rate";
+  later.reason =
+      "so many requests of this tenant were refused that only their number is recorded now; "
+      "requests that are allowed run meanwhile";
+  later.retry_after = wait;
+  return ReplyOf(later);
+}
+
 ToolReply Ladder::RefuseUnadmitted(const Asked& asked, ToolReply reply, const std::string& target) {
   store::AdmitRequest admit = asked.admit;
   audit::Receipt receipt = asked.call.receipt;
   admit.identity = receipt.identity;
+  if (std::optional<ToolReply> later = reply.refusal == ToolRefusal::kRateLimited
+                                           ? std::nullopt
+                                           : RefuseLater(admit.identity.tenant)) {
+    reply = std::move(*later);
+  }
   if (reply.refusal != ToolRefusal::kRateLimited) {
     // It takes from the rates like any other request: they bound how many of its kind are written.
     const Result<std::optional<store::Admission>> spent = store::ChargeRefusal(store_, admit);
@@ -352,6 +377,26 @@ Result<policy::Envelope> Ladder::ParentEnvelope(const ToolRequest& request) {
     return Refused("policy.parent", "the parent call is not running here");
   }
   return found->second;
+}
+
+Status Ladder::FitIntoParent(const ToolRequest& request, RunRequest& run) {
+  if (!request.identity.parent_id.empty()) {
+    TRY(NarrowToParent(request, run));
+  }
+  if (!run.tools.empty() && !options_.offers_tools) {
+    return Refused("policy.calls",
+                   "this program does not serve the tools of [calls] inside a call");
+  }
+  return {};
+}
+
+// A call that Decide or Rehearse ends is already admitted and has its own record.
+bool Ladder::MayRun(const Asked& asked) {
+  if (!asked.evaluation.ok() || asked.call.request.dry_run) {
+    return false;
+  }
+  RunRequest run = asked.evaluation->run;
+  return FitIntoParent(asked.call.request, run).ok();
 }
 
 Status Ladder::NarrowToParent(const ToolRequest& request, RunRequest& run) {

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/hash.h"
+#include "base/hex.h"
 #include "base/json.h"
 #include "base/json_text.h"
 
@@ -97,8 +98,7 @@ void TakeOutcome(const audit::Receipt& receipt, ToolReply& reply) {
 
 void TakeTrace(std::string_view traceparent, store::CallIdentity& identity) {
   const auto hex = [](std::string_view part) {
-    return part.find_first_not_of("0123456789abcdef") == std::string_view::npos &&
-           part.find_first_not_of('0') != std::string_view::npos;
+    return IsHex(part) && part.find_first_not_of('0') != std::string_view::npos;
   };
   if (traceparent.size() < 55 || traceparent[2] != '-' || traceparent[35] != '-' ||
       traceparent[52] != '-' || traceparent.starts_with("ff") || !hex(traceparent.substr(3, 32)) ||

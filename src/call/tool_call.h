@@ -43,7 +43,7 @@ void TakeTrace(std::string_view traceparent, store::CallIdentity& identity);
 // client sent as a key goes first.
 void UseRequestId(std::string_view request_id, ToolRequest& request);
 
-// The error class for a call whose stored data differs from what was sealed.
+// The error class for a call whose stored data differs from its seal.
 inline constexpr const char* kRecordBroken = "record.broken";
 // The error class for a call that could not be recorded, because the store or the log is damaged, full or missing.
 inline constexpr const char* kRecordUnavailable = "record.unavailable";
@@ -69,6 +69,10 @@ struct ToolReply {
   std::string error_class;  // empty: no error
   std::string error_message;
   std::string hint;
+  // The whole sentences, for the operator: those above name no path of the host (agent_words.h). Neither stored nor sent.
+  // Empty: they are the same.
+  std::string operator_message;
+  std::string operator_hint;
   std::optional<int64_t> retry_after_seconds;
   bool replayed = false;  // the stored answer of an earlier request with the same key
 

@@ -45,7 +45,7 @@ void GatherSecrets(const Json& value, bool secret, int depth, std::vector<std::s
   }
 }
 
-// In one pass, the longest of those that begin at the same place: what was put in is not looked at
+// In one pass, the longest of those that begin at the same place. The replacement is not searched
 // again, or a secret such as "reda" would make the text longer with each pass.
 std::string TakeOutValues(const std::vector<std::string>& secrets, std::string_view text) {
   if (secrets.size() > kMostSecrets) {
@@ -72,7 +72,7 @@ std::string TakeOutValues(const std::vector<std::string>& secrets, std::string_v
   }
 }
 
-// Scrubbed before it is cut. What was not read may hold the rest of a secret, so the end of what was read is left out.
+// Scrubs before it cuts. The unread part may hold the rest of a secret, so the end of the read part is left out.
 std::string Keep(std::string_view text, std::string_view name,
                  const std::vector<std::string>& secrets, Json& cut) {
   std::string kept = policy::ScrubText(TakeOutValues(secrets, text.substr(0, kTranscriptReads)));

@@ -26,7 +26,7 @@ namespace {
 // To stderr: stdout is for the file's bytes.
 [[noreturn]] void NotGood(const std::string& what, const std::string& problem) {
   constexpr int kFound = 1;  // as of every verb that found the record changed
-  PrintError(fmt::format("coffer: NOT GOOD: {} is not what was sealed{}{}", what,
+  PrintError(fmt::format("coffer: NOT GOOD: {} differs from its seal{}{}", what,
                          problem.empty() ? "" : ": ", Printable(problem)));
   ::_exit(kFound);
 }
@@ -44,7 +44,7 @@ Result<Sealed> FindSealed(State& state, const std::string& id) {
                    "its files are there when it has");
   }
   if (sealed.state == audit::SealState::kBroken) {
-    NotGood("what the store has of call " + Printable(id), sealed.problem);
+    NotGood("the stored data of call " + Printable(id), sealed.problem);
   }
   TRY_ASSIGN(audit::Receipt receipt, audit::ParseReceipt(sealed.receipt));
   return Sealed{call.identity.tenant, std::move(receipt)};
@@ -131,7 +131,7 @@ Result<std::string> AuditFetch(const call::VerbFlags& flags, State& state, const
   const std::string to = flags.Value("--out");
   if (to.empty() && (flags.json() || ::isatty(STDOUT_FILENO) == 1)) {
     return Refused("policy.usage",
-                   flags.json() ? "--json says what was written, and needs --out FILE"
+                   flags.json() ? "--json reports the written file, so it needs --out FILE"
                                 : "the bytes of the file could act on your terminal",
                    "name a file: --out FILE");
   }

@@ -147,8 +147,8 @@ Result<std::string> AuditShow(const call::VerbFlags& flags, State& state, const 
   }
   ExitWithFindings(flags.json()
                        ? json
-                       : fmt::format("NOT GOOD: what the store has of call {} is not what was "
-                                     "sealed, and is not shown: {}\n",
+                       : fmt::format("NOT GOOD: the stored data of call {} differs from its seal "
+                                     "and is not shown: {}\n",
                                      Printable(call.identity.call_id), Printable(sealed.problem)));
 }
 

@@ -68,7 +68,7 @@ class Follower {
       rest_.erase(0, from);
     }
   }
-  // What was there before: only the end of it.
+  // The events that were in the log at the start: only the last of them.
   void SayLast() {
     for (const std::string& line : kept_) {
       PrintOut(line);

@@ -166,8 +166,8 @@ Result<std::string> AuditVerify(const call::VerbFlags& flags) {
                   verdict.checkpoints, verdict.root, verdict.origin);
   text += KeyWords(flags, directory, verdict.key_id);
   text += check ? fmt::format(
-                      "      the rows, results and receipts of {} calls are what was "
-                      "sealed, and no call is without its record\n",
+                      "      the rows, results and receipts of {} calls match their seals, "
+                      "and every call has its record\n",
                       check->compared())
                 : "      the store was not compared\n";
   if (options.kept_checkpoint) {

@@ -10,6 +10,7 @@
 #include "base/exit_codes.h"
 #include "base/json.h"
 #include "base/print.h"
+#include "call/run/refusal_note.h"
 
 namespace coffer::cli {
 namespace {
@@ -69,6 +70,31 @@ size_t Exported(const call::ToolReply& reply) {
   return receipt.ok() ? receipt->exported.size() : 0;
 }
 
+// What the network refused. A call that was refused as a whole has said why already.
+void PrintRefusals(const call::ToolReply& reply) {
+  size_t refused = 0;
+  for (const audit::Denial& denial : reply.denials) {
+    if (denial.surface == "egress" && reply.outcome != "denied" &&
+        ++refused <= call::kMostRefusalNotes) {
+      PrintError("coffer: note: " + call::RefusalNote(denial));
+    }
+  }
+  if (refused > call::kMostRefusalNotes) {
+    PrintError(fmt::format("coffer: note: refused: {} more; `coffer audit show {}` has them",
+                           refused - call::kMostRefusalNotes, reply.call_id));
+  }
+}
+
+// The whole sentences: stderr is read by the owner of the command line.
+Error OperatorError(const call::ToolReply& reply) {
+  Error error{ErrorKind::kRefused, reply.error_class, reply.error_message, reply.hint, 0};
+  if (!reply.operator_message.empty()) {
+    error.message = reply.operator_message;
+    error.hint = reply.operator_hint;
+  }
+  return error;
+}
+
 }  // namespace
 
 int ExitStatus(const call::ToolReply& reply) {
@@ -92,20 +118,28 @@ int ExitStatus(const call::ToolReply& reply) {
 
 void PrintReply(const call::ToolReply& reply, const call::ToolRequest& request,
                 const call::ToolShelf& shelf, bool json) {
+  Error error = OperatorError(reply);
   if (json) {
     PrintOut(AnswerJson(reply) + "\n");
-  } else if (!reply.error_class.empty()) {
-    std::string hint = reply.hint;
-    if (reply.error_class == "limit.output") {
-      hint = "limits.output of the manifest allows more";
-    } else if (reply.error_class == "policy.session" && hint.empty()) {
-      hint = "`coffer sessions list` names those that are open; `coffer sessions new` makes one";
+    // The document may be handed on to an agent, so it names no path of the host.
+    if (!reply.error_class.empty() && error.message != reply.error_message) {
+      PrintError(error);
     }
-    PrintError(Error{ErrorKind::kRefused, reply.error_class, reply.error_message, hint, 0});
+  } else if (!reply.error_class.empty()) {
+    if (reply.error_class == "limit.output") {
+      error.hint = "limits.output of the manifest allows more";
+    } else if (reply.error_class == "policy.session" && error.hint.empty()) {
+      error.hint =
+          "`coffer sessions list` names those that are open; `coffer sessions new` makes one";
+    }
+    PrintError(error);
   }
   if (reply.truncated && reply.error_class != "limit.output") {
     PrintError(
         "coffer: warning: the output was truncated; limits.output of the manifest allows more");
+  }
+  if (!json) {
+    PrintRefusals(reply);
   }
   if (const size_t kept = json ? 0 : Exported(reply); kept > 0) {
     PrintError(

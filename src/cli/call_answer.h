@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The output of `coffer call` at the end of a call: the answer as JSON or an error with its hint, notes about truncated
-// output and removed files, and the exit status.
+// The output of `coffer call` at the end of a call: the answer as JSON or an error with its hint, notes about what the
+// network refused, truncated output and removed files, and the exit status.
 #pragma once
 
 #include "call/tool_call.h"

@@ -47,7 +47,7 @@ Status CheckEgressFlags(call::RunRequest& request) {
                    "leave out --tty, or name the hosts instead: --allow HOST");
   }
   if (!grants.hold && grants.hold_seconds > 0) {
-    return Refused("policy.usage", "--hold-time holds nothing by itself", "write --hold too");
+    return Refused("policy.usage", "--hold-time needs --hold", "write --hold too");
   }
   if (grants.hold && grants.hold_seconds == 0) {
     grants.hold_seconds = egress::kUsualHoldSeconds;
@@ -57,13 +57,21 @@ Status CheckEgressFlags(call::RunRequest& request) {
                               : !grants.addresses.empty()      ? "--dangerously-allow-address"
                               : !grants.upstream_ca.empty()    ? "--upstream-ca"
                               : !grants.upstream_proxy.empty() ? "--upstream-proxy"
+                              : !grants.never_send.empty()     ? "--never-send"
                                                                : nullptr;
     return alone == nullptr
                ? Status()
-               : Status(Refused("policy.usage", fmt::format("{} allows nothing by itself", alone),
+               : Status(Refused("policy.usage", fmt::format("{} needs a host", alone),
                                 "name the host too: --allow api.example.com, or --hold"));
   }
-  TRY_ASSIGN(const policy::ParsedGrants parsed, policy::ParseGrants(grants));
+  policy::EgressTexts rules = grants;
+  rules.never_send.clear();  // it names a file that is not read yet
+  TRY_ASSIGN(const policy::ParsedGrants parsed, policy::ParseGrants(rules));
+  if (!grants.never_send.empty() && !parsed.judges()) {
+    return Refused("policy.usage",
+                   "--never-send looks into requests, and no --allow has requests looked into",
+                   "write a rule with a path or a method: --allow 'https://api.example.com/v1/**'");
+  }
   request.egress_judging =
       parsed.intercepts() ? call::RunRequest::Judging::kSome : call::RunRequest::Judging::kNone;
   return {};

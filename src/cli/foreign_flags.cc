@@ -3,6 +3,12 @@
 
 #include <fmt/format.h>
 
+#include <vector>
+
+#include "base/text.h"
+#include "cli/run_flags.h"
+#include "policy/manifest/mistake.h"
+
 namespace coffer::cli {
 namespace {
 
@@ -14,6 +20,7 @@ struct Foreign {
 constexpr std::string_view kMount = "--ro PATH[:AT] or --rw PATH[:AT]";
 constexpr Foreign kForeign[] = {
     {"--timeout", "--wall TIME"},
+    {"--time", "--wall TIME"},
     {"--volume", kMount},
     {"-v", kMount},
     {"--mount", kMount},
@@ -62,8 +69,7 @@ constexpr Needless kNeedless[] = {
     {"--dry-run", "there is none; `coffer doctor` looks at this host, --trace shows each step"},
 };
 
-}  // namespace
-
+// "did you mean --wall TIME?" for "--timeout", or why "--rm" is not needed; empty for an unknown flag.
 std::string HintForForeignFlag(std::string_view flag) {
   for (const Foreign& foreign : kForeign) {
     if (foreign.flag == flag) {
@@ -76,6 +82,22 @@ std::string HintForForeignFlag(std::string_view flag) {
     }
   }
   return {};
+}
+
+}  // namespace
+
+Error UnknownRunFlag(std::string_view flag) {
+  std::vector<std::string_view> known = RunFlagNames();
+  known.push_back("--port");  // of `coffer sessions start`
+  const std::string foreign = HintForForeignFlag(flag);
+  const std::string_view nearest =
+      foreign.empty() ? policy::NearestWord(flag, known) : std::string_view();
+  return Refused(
+      "policy.usage", fmt::format("there is no flag called {}", Printable(flag)),
+      !foreign.empty() ? foreign
+      : nearest.empty()
+          ? "`coffer run --help` lists the flags; the command's own go after the file or after --"
+          : fmt::format("did you mean {}?", nearest));
 }
 
 }  // namespace coffer::cli

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Flags that people know from other programs (timeout, docker, bubblewrap) and what `coffer run` has instead.
+// A flag that `coffer run` does not have: flags that people know from other programs (timeout, docker, bubblewrap), and
+// what it has instead.
 #pragma once
 
-#include <string>
 #include <string_view>
+
+#include "base/result.h"
 
 namespace coffer::cli {
 
-// "did you mean --wall TIME?" for "--timeout", or why "--rm" is not needed; empty for an unknown flag.
-std::string HintForForeignFlag(std::string_view flag);
+// Its hint is "did you mean --wall TIME?" for "--timeout", why "--rm" is not needed, or the flag that is nearest.
+Error UnknownRunFlag(std::string_view flag);
 
 }  // namespace coffer::cli

@@ -58,6 +58,12 @@ Result<std::unique_ptr<LocalLadder>> LocalLadder::Open(const call::VerbFlags& fl
   allowed.rules.allow_broad = true;  // broad mounts are the caller's own to give
   TRY_ASSIGN(allowed.table, call::MakeTable(made->state_.shelf(), made->config_.ceilings, {}));
   TRY_ASSIGN(allowed.table.egress, call::LoadEgressConfig(made->config_.egress, std::nullopt));
+  TRY_ASSIGN(allowed.table.egress.never_send,
+             call::LoadNeverSend(made->config_.egress, std::nullopt));
+  made->state_.recorder().SetBreaker({[config = &made->config_](const store::TenantId& tenant) {
+                                        return config->RulesOf(tenant).breaker;
+                                      },
+                                      {}});
   made->ladder_ = made->MakeLadder(made->state_.shelf());
   return made;
 }

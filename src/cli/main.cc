@@ -16,22 +16,11 @@
 #include "base/text.h"
 #include "cli/help_topics.h"
 #include "cli/remote_bridge.h"
-#include "cli/verb_access.h"
 #include "cli/verb_audit.h"
-#include "cli/verb_cache.h"
-#include "cli/verb_call.h"
-#include "cli/verb_doctor.h"
 #include "cli/verb_inside_relay.h"
 #include "cli/verb_inside_tools.h"
-#include "cli/verb_key.h"
-#include "cli/verb_mcp.h"
 #include "cli/verb_run.h"
-#include "cli/verb_runtimes.h"
-#include "cli/verb_serve.h"
-#include "cli/verb_sessions.h"
-#include "cli/verb_shell.h"
-#include "cli/verb_switch.h"
-#include "cli/verb_tools.h"
+#include "cli/verbs.h"
 #include "policy/manifest/mistake.h"
 
 namespace {
@@ -72,9 +61,16 @@ const std::vector<std::string_view>& Verbs() {
 
 coffer::Error UnknownVerb(std::string_view word) {
   const std::string_view nearest = coffer::policy::NearestWord(word, Verbs());
+  std::string hint = "`coffer --help` lists the verbs";
+  if (word == "exec") {
+    hint = "did you mean coffer run -- CMD ARG...?";
+  } else if (!nearest.empty()) {
+    hint = "did you mean coffer " + std::string(nearest) + "?";
+  } else if (::access(std::string(word).c_str(), R_OK) == 0) {
+    hint = "did you mean coffer run " + coffer::Printable(word) + "?";
+  }
   return coffer::Refused("policy.usage", "there is no verb called " + coffer::Printable(word),
-                         nearest.empty() ? "`coffer --help` lists the verbs"
-                                         : "did you mean coffer " + std::string(nearest) + "?");
+                         std::move(hint));
 }
 
 coffer::Error UnknownTopic(std::string_view word) {

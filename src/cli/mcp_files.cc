@@ -9,6 +9,7 @@
 
 #include "base/regular_file.h"
 #include "base/sys.h"
+#include "call/agent_words.h"
 #include "gateway/mcp/file_uri.h"
 #include "policy/path_param.h"
 
@@ -64,7 +65,7 @@ McpFiles::Answer McpFiles::List(State& state, const Json& params) const {
           ? sessions->List(session_.session.id, "", std::min(*before + kPage, kMostListed))
           : Result<LocalSessions::Listing>(sessions.error());
   if (!listing.ok()) {
-    return McpError{McpErrorCode::kInternal, listing.error().message, {}};
+    return McpError{McpErrorCode::kInternal, call::HideHostPaths({}, listing.error().message), {}};
   }
   Json result = {{"resources", Json::array()}};
   for (size_t i = *before; i < listing->files.size(); ++i) {

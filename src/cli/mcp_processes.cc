@@ -63,7 +63,10 @@ McpProcesses::Answer McpProcesses::Call(gateway::ProcessTool tool, std::string_v
     return gateway::ProcessErrorJson(Refused("policy.process", "there is no such process",
                                              "list-processes names those there are"));
   }
-  return tool == gateway::ProcessTool::kRead ? Read(*process, *ask) : Stop(*process);
+  if (tool == gateway::ProcessTool::kRead) {
+    return Read(*process, *ask);
+  }
+  return Stop(*process);
 }
 
 McpProcesses::Answer McpProcesses::Start(const gateway::ProcessAsk& ask,
@@ -109,12 +112,13 @@ McpProcesses::Answer McpProcesses::Start(const gateway::ProcessAsk& ask,
   return gateway::ProcessResultJson({processes_.back()->state}, "started");
 }
 
-Json McpProcesses::Read(Process& process, const gateway::ProcessAsk& ask) const {
+JsonPieces McpProcesses::Read(Process& process, const gateway::ProcessAsk& ask) const {
   const std::string& log = process.log;
   const size_t tail = log.size() > kTail ? log.size() - kTail : 0;
   const size_t from = std::min<uint64_t>(ask.offset.value_or(tail), log.size());
-  const std::string_view piece = std::string_view(log).substr(from, kPiece);
-  return gateway::ProcessOutputJson(process.state, piece, from + piece.size());
+  std::string piece = log.substr(from, kPiece);
+  const uint64_t next = from + piece.size();
+  return gateway::ProcessOutput(process.state, std::move(piece), next);
 }
 
 Json McpProcesses::Stop(Process& process) {

@@ -45,7 +45,7 @@ class McpProcesses {
  private:
   struct Process;
   Answer Start(const gateway::ProcessAsk& ask, call::ToolRequest request);
-  Json Read(Process& process, const gateway::ProcessAsk& ask) const;
+  JsonPieces Read(Process& process, const gateway::ProcessAsk& ask) const;
   Json Stop(Process& process);
   Status MakeRoom(const std::vector<uint16_t>& ports);
   void Settle(Process& process);

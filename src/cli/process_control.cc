@@ -54,47 +54,22 @@ bool IsOwnUser(int connection) {
 }
 
 long Send(int socket, const Message& message, int given, int flags) {
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
-  Message copy = message;
-  iovec part{&copy, sizeof(copy)};
-  msghdr header{};
-  header.msg_iov = &part;
-  header.msg_iovlen = 1;
-  if (given >= 0) {
-    header.msg_control = control;
-    header.msg_controllen = sizeof(control);
-    cmsghdr* const rights = CMSG_FIRSTHDR(&header);
-    rights->cmsg_level = SOL_SOCKET;
-    rights->cmsg_type = SCM_RIGHTS;
-    rights->cmsg_len = CMSG_LEN(sizeof(given));
-    memcpy(CMSG_DATA(rights), &given, sizeof(given));
-  }
-  return Syscall(SYS_sendmsg, socket, Arg(&header), MSG_NOSIGNAL | flags);
+  return SendWithFds(socket, std::as_bytes(std::span(&message, 1)),
+                     std::span(&given, given >= 0 ? 1 : 0), flags);
 }
 
 // True if one whole message came; `given` gets the descriptor that came with it, if there was one.
 bool Receive(int socket, Message& message, UniqueFd& given, int flags) {
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
-  iovec part{&message, sizeof(message)};
-  msghdr header{};
-  header.msg_iov = &part;
-  header.msg_iovlen = 1;
-  header.msg_control = control;
-  header.msg_controllen = sizeof(control);
-  long got = -EINTR;
-  while (got == -EINTR) {
-    got = Syscall(SYS_recvmsg, socket, Arg(&header), MSG_CMSG_CLOEXEC | flags);
-  }
-  std::vector<UniqueFd> came;
-  if (got >= 0) {
-    came = TakePassedFds(header);
-  }
-  if (came.size() > 1 || got != static_cast<long>(sizeof(message)) ||
-      message.magic != Message().magic || (header.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0) {
+  MessageWithFds came;
+  do {
+    came = ReceiveWithFds(socket, std::as_writable_bytes(std::span(&message, 1)), flags);
+  } while (came.got == -EINTR);
+  if (came.fds.size() > 1 || came.got != static_cast<long>(sizeof(message)) ||
+      message.magic != Message().magic || came.cut) {
     return false;
   }
-  if (!came.empty()) {
-    given = std::move(came.front());
+  if (!came.fds.empty()) {
+    given = std::move(came.fds.front());
   }
   return true;
 }

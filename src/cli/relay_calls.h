@@ -35,7 +35,7 @@ class RelayCalls : public InsideWork {
   void CancelAllOf(const InsideCaller& caller) override;
   void CancelAll() override;
   bool HasAny(const InsideCaller& caller) const override;
-  // Also while the gateway still ends what was begun; that is waited for some seconds.
+  // False while the gateway still ends calls; the relay waits some seconds for that.
   bool idle() const override;
 
   void AddTo(std::vector<pollfd>* polled) const override;

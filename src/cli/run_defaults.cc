@@ -36,7 +36,8 @@ const std::vector<std::string_view>& RunFlagNames() {
       "--floor",        "--seccomp",    "--receipt",     "--state",       "--trace",
       "--quiet",        "--publish",    "--reason",      "--no-exec",     "--ro-overlay",
       "--allow",        "--help",       "--resolve",     "--upstream-ca", "--tools",
-      "--tools-dir",    "--tool-calls", "--hold",        "--hold-time",   "--upstream-proxy"};
+      "--tools-dir",    "--tool-calls", "--hold",        "--hold-time",   "--upstream-proxy",
+      "--never-send"};
   return names;
 }
 

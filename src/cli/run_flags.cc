@@ -312,6 +312,15 @@ class Parser {
     return {};
   }
 
+  // The last of two would count, and the values of the first would leave.
+  Status NeverSend(std::string_view flag) {
+    if (!request_.egress.never_send.empty()) {
+      return Refused("policy.usage", fmt::format("{} was given twice", flag),
+                     "write the values of both files into one");
+    }
+    return Text(request_.egress.never_send, flag);
+  }
+
   Status Reason(std::string_view flag) {
     TRY(Text(request_.reason, flag));
     return policy::CheckReason(request_.reason);
@@ -430,6 +439,8 @@ class Parser {
       return Text(request_.egress.upstream_ca, flag);
     if (flag == "--upstream-proxy")
       return Text(request_.egress.upstream_proxy, flag);
+    if (flag == "--never-send")
+      return NeverSend(flag);
     if (flag == "--floor")
       return Floor(flag);
     if (flag == "--seccomp")
@@ -453,7 +464,7 @@ class Parser {
     if (flag == "--trace")
       return Switch(request_.trace, flag);
     // NOLINTEND(readability-braces-around-statements)
-    return UnknownFlag(flag);
+    return UnknownRunFlag(flag);
   }
 
   static std::string SuggestLayer(std::string_view name) {
@@ -465,20 +476,6 @@ class Parser {
     const std::string_view nearest = policy::NearestWord(name, known);
     return nearest.empty() ? "`coffer doctor` lists the layers"
                            : fmt::format("did you mean {}?", nearest);
-  }
-
-  static Error UnknownFlag(std::string_view flag) {
-    std::vector<std::string_view> known = RunFlagNames();
-    known.push_back("--port");  // of `coffer sessions start`
-    const std::string foreign = HintForForeignFlag(flag);
-    const std::string_view nearest =
-        foreign.empty() ? policy::NearestWord(flag, known) : std::string_view();
-    return Refused(
-        "policy.usage", fmt::format("there is no flag called {}", Printable(flag)),
-        !foreign.empty() ? foreign
-        : nearest.empty()
-            ? "`coffer run --help` lists the flags; the command's own go after the file or after --"
-            : fmt::format("did you mean {}?", nearest));
   }
 
   Words words_;

@@ -18,7 +18,7 @@
 namespace coffer::cli {
 
 // The words after `run`. --seccomp FILE leaves the file's path in envelope.imported_seccomp, --upstream-ca
-// FILE in egress.upstream_ca; the verb reads them.
+// FILE in egress.upstream_ca, --never-send FILE in egress.never_send; the verb reads them.
 Result<call::RunRequest> ParseRunFlags(std::span<const std::string_view> words);
 
 // Every flag, for suggestions and profiles.

@@ -17,9 +17,9 @@ Without flags: no network, no host files but /usr (read-only), /workspace (100 M
 For a project:
   --project DIR       DIR at its own path, writable, as working directory, with the programs of this host. What the host
                       runs later by itself (.git/hooks, .git/config, .vscode, .idea, .envrc, ...) is read-only and cannot
-                      be made; what was made anyway is set aside at the end. HOME is private. 1 h of CPU, 30 min, 2 GiB,
+                      be made; files planted deeper down are set aside at the end. HOME is private. 1 h of CPU, 30 min, 2 GiB,
                       512 processes, 4096 open files, 4 GiB of disk, 16 MiB of output
-  --keep-planted      say what was made, and leave it where it is
+  --keep-planted      report planted files and leave them in place
   --cache NAME...     pip, npm, ccache: kept for this project between calls (`coffer cache list`)
 
 What it may see:
@@ -53,6 +53,8 @@ What it may reach (without --allow: nothing; needs cofferd beside coffer, and th
   --resolve NAME=ADDRESS       instead of asking DNS
   --upstream-ca FILE           certificates (PEM) that servers may be signed with, beside those that this host trusts
   --upstream-proxy URL         dial through this HTTP proxy (http://HOST:PORT), which then looks the names up
+  --never-send FILE            values that no request may hold, one on a line: where requests are looked into, one that
+                               holds a value, plain or encoded, is refused before the value has left
   --dangerously-allow-address CIDR   addresses of this host or of private networks that a name may lead to
 
 Tools that its code may call (needs the container level; the run and each call are recorded, see --state):

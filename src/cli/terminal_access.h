@@ -5,8 +5,8 @@
 // The terminal is /dev/tty, never stdin or stdout: those may be files, and carry what the command
 // reads and prints. While a question stands the supervisor carries neither
 // (AccessDecider::holds_terminal), so the command cannot write over the question, and its input is
-// not read as an answer. What was typed, or sent by the terminal itself, before a person could have
-// read the question does not count.
+// not read as an answer. Input that was typed, or sent by the terminal itself, before a person could
+// have read the question does not count.
 #pragma once
 
 #include <deque>

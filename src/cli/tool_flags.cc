@@ -10,7 +10,7 @@ namespace coffer::cli {
 Status CheckToolFlags(const std::vector<std::string_view>& given, call::RunRequest& request) {
   for (const char* const flag : {"--tools-dir", "--tool-calls"}) {
     if (request.tools.empty() && std::find(given.begin(), given.end(), flag) != given.end()) {
-      return Refused("policy.usage", fmt::format("{} offers nothing by itself", flag),
+      return Refused("policy.usage", fmt::format("{} needs --tools", flag),
                      "name the tools too: --tools NAME,...");
     }
   }

@@ -181,7 +181,7 @@ Status ToolPins::Accept(const std::string& name, const std::string& digest) cons
                    "`coffer mcp review` names those that were");
   }
   if (digest != DigestOf(*known)) {
-    return Refused("policy.digest", "what the server lists is not what was shown",
+    return Refused("policy.digest", "the server's tools changed after the review",
                    "look at it again: `coffer mcp review " + name + "`");
   }
   known->accepted = known->seen;

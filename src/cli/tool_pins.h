@@ -27,7 +27,7 @@ struct ServerPins {
   Definitions seen;
 };
 
-// What differs between what was accepted and what was seen.
+// A difference between the accepted definitions and those last seen.
 struct PinChange {
   std::string tool;
   std::optional<std::string> before;  // none: it is new
@@ -35,7 +35,7 @@ struct PinChange {
 };
 std::vector<PinChange> ChangesOf(const ServerPins& pins);
 
-// By which a person names what was shown: of what was seen last.
+// A person accepts by this digest: of the definitions last seen, which the review showed.
 std::string DigestOf(const ServerPins& pins);
 
 class ToolPins {
@@ -46,9 +46,9 @@ class ToolPins {
   Result<std::vector<std::string>> Names() const;
   // Nothing: no such server was wrapped yet.
   Result<std::optional<ServerPins>> Read(const std::string& name) const;
-  // Keeps what was seen. The first time all of it is accepted.
+  // Keeps the definitions seen. The first time all of them are accepted.
   Result<ServerPins> See(const std::string& name, const Definitions& seen) const;
-  // Accepts what was seen, if it is still what `digest` names.
+  // Accepts the definitions last seen, if `digest` is still theirs.
   Status Accept(const std::string& name, const std::string& digest) const;
 
  private:

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "call/run/run_request.h"
 
@@ -13,5 +14,8 @@ namespace coffer::cli {
 // A sentence about the first argument that names a file or directory beside the caller and was not brought in; empty if
 // there is none. For a command that failed.
 std::string UnseenFileNote(const call::RunRequest& request);
+
+// Whether an input has that name: inputs are copied to /in and linked in /workspace under their own names.
+bool IsBroughtIn(const call::RunRequest& request, std::string_view name);
 
 }  // namespace coffer::cli

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/verb_access.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,6 +9,7 @@
 #include "base/text.h"
 #include "cli/daemon_client.h"
 #include "cli/text_verb.h"
+#include "cli/verbs.h"
 
 namespace coffer::cli {
 namespace {

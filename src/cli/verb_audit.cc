@@ -99,8 +99,8 @@ Result<std::string> ListCalls(const call::VerbFlags& flags, State& state) {
            "\n";
   } else if (broken > 0) {
     text += fmt::format(
-        "\nNOT GOOD: of {} calls the store differs from what was sealed; they are not shown. "
-        "`coffer audit verify` looks at all of them\n",
+        "\nNOT GOOD: the stored data of {} calls differs from their seals; they are not shown. "
+        "`coffer audit verify` checks all calls\n",
         broken);
   }
   if (broken > 0) {

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/verb_cache.h"
-
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
@@ -10,6 +8,7 @@
 #include "base/text.h"
 #include "call/run/cache_dirs.h"
 #include "cli/text_verb.h"
+#include "cli/verbs.h"
 #include "isolation/caller_path.h"
 
 namespace coffer::cli {

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/verb_call.h"
-
 #include <errno.h>
 #include <fmt/format.h>
 #include <signal.h>
@@ -26,6 +24,7 @@
 #include "cli/run_paths.h"
 #include "cli/session_forwards.h"
 #include "cli/state.h"
+#include "cli/verbs.h"
 #include "policy/reason.h"
 
 namespace coffer::cli {
@@ -107,7 +106,9 @@ call::ToolReply RunLadder(LocalLadder& local, const call::ToolRequest& request,
   std::variant<call::ReadyCall, call::ToolReply> climbed = ladder.Climb(request);
   if (auto* answered = std::get_if<call::ToolReply>(&climbed)) {
     if (!wishes.quiet && answered->outcome == "success") {
-      PrintBytes(answered->stdout_text);
+      // A dry run's sentence names the host's paths for the person at the command line.
+      PrintBytes(answered->operator_message.empty() ? answered->stdout_text
+                                                    : answered->operator_message);
     }
     return std::move(*answered);
   }

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/verb_doctor.h"
-
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
@@ -10,13 +8,33 @@
 #include "base/print.h"
 #include "base/text.h"
 #include "call/run/doctor.h"
+#include "cli/verbs.h"
 #include "isolation/name_redirect.h"
 #include "isolation/runtime/describe.h"
 #include "isolation/seccomp/waiting_thread.h"
+#include "limits/cgroup/tenant_level.h"
 #include "policy/manifest/mistake.h"
 
 namespace coffer::cli {
 namespace {
+
+// Whether calls of the daemon lie in levels (limits/cgroup/tenant_level.h); if not, why.
+struct SharesFinding {
+  std::string why, fix;
+};
+
+SharesFinding FindShares(const limits::CgroupHost& host) {
+  if (!limits::TenantLevelParent(host).empty()) {
+    return {};
+  }
+  const limits::ControllerPlace& cpu = host.at(limits::Controller::kCpu);
+  if (cpu.version == limits::CgroupVersion::kV2 && !host.v2_dir.empty()) {
+    return {host.v2_dir + " does not distribute the cpu controller",
+            "a unit with Delegate=yes, or: echo +cpu > " + host.v2_dir + "/cgroup.subtree_control"};
+  }
+  return {cpu.why_not.empty() ? "no cpu controller" : cpu.why_not,
+          cpu.fix.empty() ? "a cgroup with the cpu controller that this user may write" : cpu.fix};
+}
 
 constexpr std::string_view kDoctorUsage =
     R"(What this host can enforce, and how to fix what it cannot.
@@ -82,6 +100,10 @@ Json DiagnosisAsJson(const call::Diagnosis& diagnosis, const call::SweepSummary*
   }
   json["cgroups"] = {{"layout", limits::CgroupLayoutName(diagnosis.cgroups.layout)},
                      {"controllers", std::move(controllers)}};
+  const SharesFinding shares = FindShares(diagnosis.cgroups);
+  json["processor_shares"] = {{"kept", shares.why.empty()},
+                              {"cause", TextOrNull(shares.why)},
+                              {"fix", TextOrNull(shares.fix)}};
   json["levels"] = Json::object();
   for (const call::LevelFinding& level : diagnosis.levels) {
     json["levels"][std::string(policy::LevelName(level.level))] = LevelJson(level);
@@ -143,6 +165,13 @@ std::string AsText(const call::Diagnosis& diagnosis, const call::SweepSummary* s
     text += fmt::format("                fix: {}\n", isolation::kNameRedirectFix);
   }
   text += fmt::format("cgroups         {}\n", limits::CgroupLayoutName(diagnosis.cgroups.layout));
+  const SharesFinding shares = FindShares(diagnosis.cgroups);
+  text += shares.why.empty()
+              ? "processors      the daemon and each tenant keep a share of them\n"
+              : fmt::format(
+                    "processors      the daemon and its tenants have NO shares of them: {}\n"
+                    "                fix: {}\n",
+                    shares.why, shares.fix);
   for (const call::LevelFinding& level : diagnosis.levels) {
     text += fmt::format("\nlevel {}: {}\n", policy::LevelName(level.level),
                         level.reachable ? "yes" : "NO: " + level.error);

@@ -115,7 +115,7 @@ Status DropRights(uid_t uid) {
                Syscall(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0)));
   TRY(Bound(RLIMIT_NOFILE, kMostRelayFiles));
   TRY(Bound(RLIMIT_CORE, 0));
-#ifndef __SANITIZE_ADDRESS__  // its shadow is larger
+#ifndef COFFER_SANITIZED  // a sanitizer's shadow is larger
   TRY(Bound(RLIMIT_DATA, call::kRelayMemory));
 #endif
   TRY(MustDrop("cannot set no_new_privs", Syscall(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)));

@@ -26,7 +26,7 @@
 #include "base/sys.h"
 #include "call/verb_flags.h"
 #include "cli/text_verb.h"
-#include "cli/verb_wrap.h"
+#include "cli/verbs.h"
 #include "policy/manifest/manifest.h"
 #include "policy/manifest/mistake.h"
 

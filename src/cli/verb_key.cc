@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/verb_key.h"
-
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -10,6 +8,7 @@
 #include "base/quantity.h"
 #include "cli/state.h"
 #include "cli/text_verb.h"
+#include "cli/verbs.h"
 #include "store/key.h"
 #include "store/tenant.h"
 

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/verb_mcp.h"
-
 #include "base/print.h"
 #include "cli/mcp_calls.h"
 #include "cli/mcp_conversation.h"
 #include "cli/text_verb.h"
-#include "cli/verb_wrap.h"
+#include "cli/verbs.h"
 #include "isolation/caller_path.h"
 #include "isolation/host_path.h"
 

@@ -11,7 +11,7 @@
 #include "call/verb_flags.h"
 #include "cli/text_verb.h"
 #include "cli/tool_pins.h"
-#include "cli/verb_wrap.h"
+#include "cli/verbs.h"
 
 namespace coffer::cli {
 namespace {
@@ -21,7 +21,7 @@ constexpr std::string_view kReviewUsage =
 
 Usage: coffer mcp review                       the servers that were wrapped, and how much of each waits
        coffer mcp review NAME [--json]         each changed or new one, before and now
-       coffer mcp review NAME --accept DIGEST  allow what was shown under that digest, and nothing else
+       coffer mcp review NAME --accept DIGEST  allow exactly the tools shown under that digest
 
   --state DIR   as in `coffer mcp --help`
 

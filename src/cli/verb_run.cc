@@ -5,22 +5,35 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <deque>
+#include <filesystem>
+#include <string>
+#include <system_error>
+#include <vector>
+
 #include "base/ending_signals.h"
 #include "base/exit_codes.h"
 #include "base/print.h"
 #include "base/regular_file.h"
 #include "base/text.h"
+#include "call/incidents.h"
+#include "call/never_send_file.h"
 #include "call/redact.h"
 #include "call/run/run_call.h"
 #include "call/run/run_config.h"
 #include "call/run/run_profile.h"
 #include "call/run/usual_directories.h"
+#include "cli/misplaced_flag.h"
+#include "cli/missed_neighbour.h"
+#include "cli/own_loopback.h"
 #include "cli/recorded_run.h"
 #include "cli/run_flags.h"
 #include "cli/run_paths.h"
 #include "cli/stdin_script.h"
 #include "cli/terminal_access.h"
 #include "cli/unseen_file.h"
+#include "cli/unset_variable.h"
 #include "isolation/host_path.h"
 
 namespace coffer::cli {
@@ -39,6 +52,66 @@ Status ReadNamedFile(std::string& place, const char* code) {
     return std::move(text.error());
   }
   place = std::move(text).value();
+  return {};
+}
+
+constexpr int kMostLinks = 40;  // as the kernel follows
+
+// Every directory, link and file that opening `path` goes through. What cannot be looked at ends it: opening says why.
+std::vector<std::string> WayTo(const std::string& path) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  const fs::path whole = fs::absolute(path, error);
+  std::deque<fs::path> left(whole.begin(), whole.end());
+  std::vector<std::string> way;
+  fs::path at = "/";
+  for (int links = 0; !left.empty() && links <= kMostLinks;) {
+    const fs::path part = left.front();
+    left.pop_front();
+    if (part == "..") {
+      at = at.parent_path();
+    } else if (!part.empty() && part != ".") {
+      at /= part;  // an absolute one begins anew
+    }
+    way.push_back(at.string());
+    if (fs::is_symlink(at, error)) {
+      const fs::path target = fs::read_symlink(at, error);
+      left.insert(left.begin(), target.begin(), target.end());
+      at = at.parent_path();
+      ++links;
+    }
+  }
+  return way;
+}
+
+// The values of --never-send, in place of the file's name. A command that is shown the file could read the values, and
+// one that may write where the file or a link to it lies could take them out for the next call.
+Status ReadNeverSend(call::RunRequest& request) {
+  std::string& place = request.egress.never_send;
+  if (place.empty()) {
+    return {};
+  }
+  const EndingSignalsLetThrough interruptible;
+  const std::vector<std::string> way = WayTo(place);
+  std::vector<std::string> shown = request.envelope.inputs;
+  shown.push_back(request.project);
+  for (const policy::Mount& mount : request.envelope.mounts) {
+    shown.push_back(mount.host);
+  }
+  for (const std::string& path : shown) {
+    const bool on_the_way = std::any_of(way.begin(), way.end(), [&](const std::string& one) {
+      return one == path || one.starts_with(path + "/") || path == "/";
+    });
+    if (!path.empty() && on_the_way) {
+      return Refused("policy.egress",
+                     fmt::format("--never-send: the file, or a link to it, lies in {}, which the "
+                                 "command is shown",
+                                 Printable(path)),
+                     "keep the file in a directory that no call is shown, and name it without a "
+                     "link");
+    }
+  }
+  TRY_ASSIGN(place, call::ReadNeverSendFile(place, std::nullopt, "--never-send"));
   return {};
 }
 
@@ -115,9 +188,16 @@ void PrintOutcome(const call::RunRequest& request, const call::RunOutcome& outco
     if (request.script && outcome.exit_status == 1 && IsTypeScript(request.command.front())) {
       PrintError("coffer: note: node runs TypeScript from version 22.18 on; an older one does not");
     }
-    if (!outcome.error && outcome.exit_status != 0) {
-      if (const std::string unseen = UnseenFileNote(request); !unseen.empty()) {
-        PrintError("coffer: note: " + unseen);
+    if (outcome.exit_status != 0) {
+      const std::string unseen = outcome.error ? "" : UnseenFileNote(request);
+      const std::string missed = outcome.error ? "" : MissedNeighbourNote(request);
+      const std::string unset = outcome.error ? "" : UnsetVariableNote(request);
+      const std::string loopback = outcome.error ? "" : OwnLoopbackNote(request);
+      for (const std::string& note :
+           {MisplacedFlagNote(request), unseen, missed, unset, loopback}) {
+        if (!note.empty()) {
+          PrintError("coffer: note: " + note);
+        }
       }
     }
   }
@@ -137,6 +217,7 @@ Result<call::RunRequest> ReadRunWords(std::span<const std::string_view> usual,
   }
   TRY(ReadNamedFile(request.envelope.imported_seccomp, "policy.seccomp"));
   TRY(ReadNamedFile(request.egress.upstream_ca, "policy.egress"));
+  TRY(ReadNeverSend(request));
   request.own = own;
   request.reads_config = true;
   request.marks_cut = false;
@@ -196,6 +277,7 @@ int RunVerb(std::span<const std::string_view> words, isolation::OwnWords own) {
     return RecordedRun(*request, std::move(receipt));
   }
   call::RunOutcome outcome = call::RunCall(*request);
+  outcome.receipt.incidents = call::IncidentsOf(outcome.receipt);
   if (outcome.receipt.outcome == "denied" || outcome.receipt.started_at == Nanos(0)) {
     call::RedactRefusal(call::WordsOf(*request), outcome.receipt);
   }

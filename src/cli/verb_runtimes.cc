@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/verb_runtimes.h"
-
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -14,6 +12,7 @@
 #include "base/print.h"
 #include "base/sys.h"
 #include "base/text.h"
+#include "cli/verbs.h"
 #include "isolation/runtime/describe.h"
 
 namespace coffer::cli {

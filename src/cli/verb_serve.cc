@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/verb_serve.h"
-
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -15,6 +13,7 @@
 #include "call/verb_flags.h"
 #include "call/warden/warden.h"
 #include "cli/relay_process.h"
+#include "cli/verbs.h"
 
 namespace coffer::cli {
 namespace {

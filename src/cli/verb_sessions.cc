@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/verb_sessions.h"
-
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -14,6 +12,7 @@
 #include "cli/state.h"
 #include "cli/text_verb.h"
 #include "cli/verb_processes.h"
+#include "cli/verbs.h"
 #include "store/session.h"
 #include "store/switches.h"
 

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/verb_shell.h"
-
 #include <unistd.h>
 
 #include <algorithm>
@@ -8,6 +6,7 @@
 
 #include "base/print.h"
 #include "cli/verb_run.h"
+#include "cli/verbs.h"
 
 namespace coffer::cli {
 namespace {

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/verb_switch.h"
-
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -10,6 +8,7 @@
 #include "base/text.h"
 #include "cli/state.h"
 #include "cli/text_verb.h"
+#include "cli/verbs.h"
 #include "policy/manifest/mistake.h"
 #include "store/session.h"
 #include "store/switches.h"
@@ -26,9 +25,12 @@ Usage:
   coffer switch on tool|agent|session NAME [--tenant T] --reason WHY
   coffer switch on tenant NAME --reason WHY
   coffer switch off tool|agent|session NAME [--tenant T]
+  coffer switch off breaker TOOL:AGENT [--tenant T]
   coffer switch off tenant NAME
 
-A stopped agent or tenant can read its record and nothing else, whatever its role: it cannot lift its own switch.
+A stopped agent or tenant can read its record and nothing else, whatever its role: it cannot lift its own switch. A
+breaker is a pause that began by itself, because calls of the tool by the agent were denied too often (`coffer help
+config`, [breaker]). It refuses new calls, ends by itself, and can be lifted before that.
 
   --tenant T    the tenant (local)
   --reason WHY  why, for the record
@@ -43,8 +45,8 @@ Result<std::string> ListSwitches(const call::VerbFlags& flags, State& state,
              flags.Has("--tenant") ? store::ListSwitches(state.store(), tenant)
                                    : store::ListSwitches(state.store(), store::AllTenants{}));
   Json list = Json::array();
-  std::string text = fmt::format("{:<12}  {:<13}  {:<36}  {:<24}  {:<16}  {}\n", "TENANT", "SCOPE",
-                                 "NAME", "SINCE", "BY", "REASON");
+  std::string text = fmt::format("{:<12}  {:<13}  {:<36}  {:<24}  {:<24}  {:<16}  {}\n", "TENANT",
+                                 "SCOPE", "NAME", "SINCE", "UNTIL", "BY", "REASON");
   for (const store::Switch& one : switches) {
     if (!one.on) {
       continue;
@@ -54,11 +56,13 @@ Result<std::string> ListSwitches(const call::VerbFlags& flags, State& state,
                     {"scope", store::SwitchKindName(one.kind)},
                     {"name", one.name},
                     {"set_at", FormatTime(one.at)},
+                    {"until", one.until ? Json(FormatTime(*one.until)) : Json(nullptr)},
                     {"set_by", one.who},
                     {"reason", one.why}});
-    text += fmt::format("{:<12}  {:<13}  {:<36}  {:<24}  {:<16}  {}\n", whose,
+    text += fmt::format("{:<12}  {:<13}  {:<36}  {:<24}  {:<24}  {:<16}  {}\n", whose,
                         store::SwitchKindName(one.kind), Printable(one.name), FormatTime(one.at),
-                        Printable(one.who), Printable(one.why));
+                        one.until ? FormatTime(*one.until) : "lifted", Printable(one.who),
+                        Printable(one.why));
   }
   return flags.json() ? PrintJson(Json{{"switches", std::move(list)}}, 2) + "\n" : text;
 }
@@ -112,12 +116,16 @@ Result<std::string> Flip(const call::VerbFlags& flags, State& state, store::Tena
   const std::optional<store::SwitchKind> kind = store::FindSwitchKind(given[1]);
   if (!kind || *kind == store::SwitchKind::kDisabledTool) {
     const std::string_view nearest =
-        policy::NearestWord(given[1], {"tool", "agent", "session", "tenant"});
+        policy::NearestWord(given[1], {"tool", "agent", "session", "tenant", "breaker"});
     return Refused("policy.usage",
                    fmt::format("a switch stops a tool, an agent, a session or a tenant, not {}",
                                Printable(given[1])),
                    nearest.empty() ? "coffer switch on agent NAME --reason WHY"
                                    : fmt::format("did you mean {}?", nearest));
+  }
+  if (*kind == store::SwitchKind::kBreaker && given[0] == "on") {
+    return Refused("policy.usage", "a breaker pauses by itself, when calls are denied",
+                   "coffer switch on agent NAME --reason WHY");
   }
   if (*kind == store::SwitchKind::kTenant) {
     TRY_ASSIGN(tenant, store::TenantId::Parse(given[2]));

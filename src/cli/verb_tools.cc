@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/verb_tools.h"
-
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
@@ -22,6 +20,7 @@
 #include "cli/denied_rules.h"
 #include "cli/state.h"
 #include "cli/text_verb.h"
+#include "cli/verbs.h"
 #include "policy/blast_radius.h"
 #include "policy/make_envelope.h"
 #include "policy/manifest/starter.h"

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/verb_wrap.h"
-
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -13,6 +11,7 @@
 #include "cli/run_flags.h"
 #include "cli/run_paths.h"
 #include "cli/text_verb.h"
+#include "cli/verbs.h"
 #include "cli/wrap_manifest.h"
 #include "cli/wrap_remote.h"
 #include "cli/wrapped_calls.h"

@@ -111,7 +111,7 @@ void WrappedServer::Listed(const Json& tools, const Json& prompts, const Json& t
 void WrappedServer::Block(const Definitions& seen) {
   const coffer::Result<ServerPins> pins = pins_.See(name(), seen);
   blocked_.clear();
-  if (!pins.ok()) {  // what was accepted is not known, so nothing is
+  if (!pins.ok()) {  // the accepted tools are not known, so none counts as accepted
     PrintError(pins.error());
     for (const auto& [exported, definition] : seen) {
       blocked_.insert(exported);
@@ -120,10 +120,10 @@ void WrappedServer::Block(const Definitions& seen) {
   }
   for (const PinChange& change : ChangesOf(*pins)) {
     blocked_.insert(change.tool);
-    Tell(fmt::format("{} is blocked: {}; see `coffer mcp review {}`", change.tool,
-                     change.before ? "its definition has changed since it was accepted"
-                                   : "it is new since what the server offers was accepted",
-                     name()));
+    Tell(fmt::format(
+        "{} is blocked: {}; see `coffer mcp review {}`", change.tool,
+        change.before ? "its definition changed after the review" : "it was added after the review",
+        name()));
   }
 }
 

@@ -49,6 +49,7 @@ Status BoundRole() {
   if (::setrlimit(RLIMIT_FSIZE, &size) != 0 || ::setrlimit(RLIMIT_CORE, &none) != 0) {
     return Internal("egress.limits", "cannot bound the egress role");
   }
+  // A write past RLIMIT_FSIZE fails with EFBIG then, instead of ending all calls of the role.
   ::signal(SIGXFSZ, SIG_IGN);
   ::signal(SIGPIPE, SIG_IGN);
   return {};
@@ -83,7 +84,7 @@ class Calls {
 
   void Begin(UniqueFd control, int order, UniqueFd log) {
     auto served = std::make_unique<ServedCall>(loop_, std::move(control), std::move(log));
-    if (const Status opened = served->Open(order, trust_, authorities_); !opened.ok()) {
+    if (const Status opened = served->Open(order, trust_, authorities_, watched_); !opened.ok()) {
       served->Refuse(opened.error());
       return;
     }
@@ -139,6 +140,7 @@ class Calls {
   const int door_;
   egress::UpstreamTrust trust_;
   egress::CaStock authorities_;
+  egress::WatchedStock watched_;
   std::list<std::unique_ptr<ServedCall>> calls_;
   std::shared_ptr<void> watch_, sweep_, retire_, refill_;
   bool retired_ = false;

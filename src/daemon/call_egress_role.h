@@ -5,8 +5,9 @@
 // Runners, and nothing else, send it calls through its door, a seqpacket socket: a socket of the
 // call, the grants, a memory file for the log (call/run/egress_messages.h). It is not the role that
 // delivers events (egress_role.h): it parses what payloads and strangers send, so it holds no
-// secret, no receiver and no file. Calls share no rule, connection, name or certificate; what they
-// share is this process, its one thread and its memory.
+// receiver, no file, and no secret but the values that requests are searched for. Calls share no
+// rule, connection, name or certificate; what they share is this process, its one thread and its
+// memory.
 //
 // What this host trusts is read when it starts. On SIGHUP the monitor starts another one for the
 // same door and tells this one, which ends when its last call has.

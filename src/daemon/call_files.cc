@@ -61,7 +61,7 @@ Refusal NotExported(const std::string& path) {
           .message = "the call exported no file " + path,
           .hint =
               "files.exports of the tool's manifest says which are kept; files.left_out of the "
-              "receipt says what was not"};
+              "receipt lists the others"};
 }
 
 gateway::FileView ExportView(const audit::ExportedFile& file, const audit::Receipt& receipt) {

@@ -42,7 +42,7 @@ struct InnerWays {
   // Ended is called for it, once; false: there is no place for it, and it is not.
   std::function<bool(InnerCall)> begin;
   std::function<void(const std::string& call_id)> stop;  // once for each
-  // Counts bytes as the tenant's until the handle is dropped. Null: it has its share.
+  // Counts bytes as the outer call's key's until the handle is dropped. Null: it has its share.
   std::function<std::shared_ptr<void>(size_t bytes)> hold;
   std::function<void()> idle;  // the outer call has ended before, and its last call now
 };

@@ -2,6 +2,7 @@
 #include "daemon/compile.h"
 
 #include <errno.h>
+#include <fmt/format.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/stat.h>
@@ -23,6 +24,7 @@
 #include "daemon/config_file.h"
 #include "daemon/operator_files.h"
 #include "daemon/role.h"
+#include "policy/manifest/mistake.h"
 
 namespace coffer::daemon {
 namespace {
@@ -31,15 +33,41 @@ using raw::Arg;
 using raw::Syscall;
 
 constexpr std::chrono::milliseconds kLongest{20'000};
+constexpr size_t kMostSaid = 10;  // manifests that do not load
 constexpr int kInto = kFirstKept;
 constexpr int kBefore = kFirstKept + 1;
 
+// A manifest that does not load is a tool that is not there, or not as its file says. An operator who looks at what the
+// daemon prints need not ask for the list first.
+void SayWhatDoesNotLoad(const call::ToolShelf& shelf) {
+  size_t said = 0;
+  for (const call::ShelfEntry& entry : shelf.List()) {
+    if (entry.mistakes.empty() || ++said > kMostSaid) {
+      continue;
+    }
+    const size_t more = entry.mistakes.size() - 1;
+    PrintError("coffer: note: a manifest does not load: " +
+               policy::FormatMistake(entry.file, entry.mistakes.front()) +
+               (more == 0 ? "" : fmt::format(" (and {} more)", more)));
+  }
+  if (said > 0) {
+    PrintError(fmt::format("  hint: {}`coffer tools check FILE` lists every mistake of a file",
+                           said > kMostSaid ? fmt::format("{} manifests in all; ", said) : ""));
+  }
+}
+
 // In the child, with `into` and the last table, if there is one, as its only descriptors. What only
-// root may read is read before the privilege is given up, and parsed after.
+// root may read is read before the privilege is given up; of that the configuration is parsed there,
+// since it names a file of secrets.
 Status Compile(const Config& config, uint64_t before_size, CompileScope scope) {
-  std::optional<std::string> text;
+  FileConfig file;
+  std::string never_send;
   if (scope == CompileScope::kAll) {
-    TRY_ASSIGN(text, ReadConfigFile(config));
+    TRY_ASSIGN(const std::optional<std::string> text, ReadConfigFile(config));
+    if (text) {
+      TRY_ASSIGN(file, ReadConfigText(*text, config.file));
+    }
+    TRY_ASSIGN(never_send, call::LoadNeverSend(file.egress, config.operator_uid));
   }
   TRY(EnterRole(RoleKind::kCompiler));
   call::WardenTable last;
@@ -51,13 +79,13 @@ Status Compile(const Config& config, uint64_t before_size, CompileScope scope) {
   policy::Limits ceilings = last.ceilings;
   policy::EgressConfig egress = last.egress;
   if (scope == CompileScope::kAll) {
-    TRY_ASSIGN(const FileConfig file,
-               text ? ReadConfigText(*text, config.file) : Result<FileConfig>(FileConfig{}));
     ceilings = file.ceilings;
     TRY_ASSIGN(egress, call::LoadEgressConfig(file.egress, config.operator_uid));
+    egress.never_send = std::move(never_send);
   }
   call::ToolShelf shelf(config.tools, config.default_tools, config.operator_uid);
   TRY(shelf.Reload());
+  SayWhatDoesNotLoad(shelf);
   TRY_ASSIGN(call::WardenTable table, call::MakeTable(shelf, ceilings, last));
   table.egress = std::move(egress);
   const std::string bytes = call::EncodeTable(table);

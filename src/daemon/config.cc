@@ -4,8 +4,12 @@
 #include <unistd.h>
 
 #include <charconv>
+#include <utility>
 
+#include "call/run/run_config.h"
+#include "call/run/usual_toolchains.h"
 #include "call/verb_flags.h"
+#include "isolation/host_path.h"
 
 namespace coffer::daemon {
 namespace {
@@ -93,6 +97,13 @@ Result<Config> ParseConfig(std::span<const std::string_view> words) {
   TRY_ASSIGN(config.file, flags.ConfigFile());
   config.file_is_default = !flags.Has("--config");
   config.operator_uid = ::geteuid();
+  TRY_ASSIGN(call::RunConfig own, call::ReadRunConfig());
+  config.toolchains = std::move(own.toolchains);
+  for (const std::string& usual : call::UsualToolchainPlaces()) {
+    if (Result<std::string> clean = isolation::CleanPath(usual); clean.ok()) {
+      config.toolchains.push_back(std::move(clean).value());
+    }
+  }
   config.json = flags.json();
   if (config.tls_certificate.empty() != config.tls_key.empty()) {
     return Refused("policy.usage", "--tls-cert and --tls-key go together");

@@ -30,10 +30,11 @@ struct Config {
   std::string jwt_audience;
   std::string jwks;  // a file
   std::string file;  // the configuration file (config_file.h); empty: there is no place for one
-  uid_t operator_uid = 0;          // whose manifests and configuration must be
-  bool file_is_default = true;     // then it need not exist
-  std::vector<std::string> names;  // further names that a Host header may have
-  std::string warden;              // the `coffer` executable
+  uid_t operator_uid = 0;               // whose manifests and configuration must be
+  bool file_is_default = true;          // then it need not exist
+  std::vector<std::string> names;       // further names that a Host header may have
+  std::string warden;                   // the `coffer` executable
+  std::vector<std::string> toolchains;  // of the operator, declared or usual: no call writes there
   bool allow_dangerous = false;
   bool json = false;
 };

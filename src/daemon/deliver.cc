@@ -122,6 +122,8 @@ void Deliverer::Run() {
     }
     pollfd ready[] = {{egress_, POLLIN, 0}, {wake_.get(), POLLIN, 0}};
     const auto millis = std::chrono::duration_cast<std::chrono::milliseconds>(wait).count();
+    // A millisecond more, because the time was rounded down: woken too early it would only look
+    // again.
     (void)::poll(ready, 2, static_cast<int>(millis) + 1);
     Drain();
   }
@@ -168,7 +170,7 @@ bool Deliverer::FillWebhook(Lane& lane, const std::vector<OutboxRow>& rows) {
     }
     if (!*message) {
       const int64_t ids[] = {row.id};
-      Drop(lane, ids, "its receipt is gone, or not what was sealed");
+      Drop(lane, ids, "its receipt is gone or differs from its seal");
       continue;
     }
     if (!Ship(lane, {row}, (*message)->id, (*message)->body)) {
@@ -203,7 +205,7 @@ bool Deliverer::FillCollector(Lane& lane, const std::vector<OutboxRow>& rows) {
     if (size > kBatchBytes) {
       const int64_t ids[] = {row.id};
       Drop(lane, ids,
-           parsed.ok() ? "it is too large" : "its receipt is gone, or not what was sealed");
+           parsed.ok() ? "it is too large" : "its receipt is gone or differs from its seal");
       continue;
     }
     if (bytes + size > kBatchBytes) {

@@ -3,7 +3,7 @@
 // The deliverer: a thread of the gateway that empties the outbox (store/outbox.h) into the egress role.
 //
 // No call ever waits for it: a call's end leaves a row, and everything else happens here. A row
-// goes when its receiver answered 2xx, so what was acknowledged to an agent is told at least once,
+// goes when its receiver answered 2xx, so the event of an acknowledged call is delivered at least once,
 // also after a crash; the same event always has the same id. Events of one receiver are sent in the
 // order in which they are due, several at a time, so they may arrive out of order. A receiver that
 // fails is left alone for a while (a second, doubled up to an hour, or as long as its Retry-After

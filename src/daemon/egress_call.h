@@ -20,6 +20,7 @@
 #include "egress/ca_stock.h"
 #include "egress/proxy.h"
 #include "egress/upstream_trust.h"
+#include "egress/watched_stock.h"
 #include "net/loop.h"
 #include "policy/egress_grants.h"
 
@@ -34,7 +35,8 @@ class ServedCall {
   ~ServedCall();
 
   // Makes the proxy that the order in the memory file `order` describes.
-  Status Open(int order, egress::UpstreamTrust& trust, egress::CaStock& authorities);
+  Status Open(int order, egress::UpstreamTrust& trust, egress::CaStock& authorities,
+              egress::WatchedStock& watched);
   // Says that it is ready and serves from here on. `ended` runs on the loop when everything is written down and said.
   Status Serve(std::function<void()> ended);
   // Instead of Serve: says why not.

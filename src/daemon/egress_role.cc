@@ -51,14 +51,14 @@ void WaitForEnd(int control) {
 
 Status ServeEgress(const Config& config, int control) {
   TRY_ASSIGN(const Receivers receivers, LoadReceivers(config));
-  const egress::AddressGuard guard(receivers.open, {}, egress::IsOwnAddressNow);
   const std::unique_ptr<net::Loop> loop = net::MakeLoop();
   TRY_ASSIGN(const std::unique_ptr<egress::Dialer> dialer,
-             egress::MakeDialer(*loop, receivers.all, guard));
+             egress::MakeDialer(*loop, receivers.all, receivers.guard));
   addrinfo* found = nullptr;  // loads what resolving needs
   if (::getaddrinfo("localhost", nullptr, nullptr, &found) == 0) {
     ::freeaddrinfo(found);
   }
+  // After the receivers' secrets were read: from here on only what resolving a name needs can be.
   TRY(EnforceNoFiles());
   TRY(EnterRole(RoleKind::kEgress));
 

@@ -21,6 +21,8 @@ constexpr int kPauseTimes = 2;
 constexpr std::chrono::milliseconds kLeastPause{2};
 // How often work is looked at that waits for its tenant's share.
 constexpr std::chrono::milliseconds kLook{1};
+// Of the bytes that the other keys of its tenant leave, how much a key may hold.
+constexpr uint64_t kKeyPercent = 50;
 
 // Neither upkeep of the daemon's own nor strangers are a tenant beside others.
 bool IsTenant(const std::string& name) { return !name.empty() && name != kStrangers; }
@@ -37,7 +39,7 @@ bool FairQueue::Add(const Lane& lane, FairTask task) {
     const std::lock_guard lock(mutex_);
     Tenant& tenant = tenants_[lane.tenant];
     const auto key = tenant.keys.find(lane.key);
-    const size_t of_key = key == tenant.keys.end() ? 0 : key->second.size();
+    const size_t of_key = key == tenant.keys.end() ? 0 : key->second.tasks.size();
     if (waiting_ >= limits_.requests || tenant.waiting >= limits_.requests - waiting_ ||
         of_key >= limits_.requests_per_key) {
       ++refused_;
@@ -47,7 +49,7 @@ bool FairQueue::Add(const Lane& lane, FairTask task) {
     if (of_key == 0) {
       tenant.turns.push_back(lane.key);
     }
-    tenant.keys[lane.key].push_back(std::move(task));
+    tenant.keys[lane.key].tasks.push_back(std::move(task));
     ++tenant.waiting;
     ++waiting_;
     Queue(lane.tenant, tenant);
@@ -79,8 +81,28 @@ void FairQueue::AddRest(const Lane& lane, FairTask task) {
   WakeOne(worker);
 }
 
-const FairTask* FairQueue::Tenant::NextTask() const {
-  return !rest.empty() ? &rest.front() : waiting > 0 ? &keys.at(turns.front()).front() : nullptr;
+// As much as it leaves free.
+FairShare FairQueue::ShareOfKeys(const Tenant& tenant) const {
+  const size_t others = bytes_ - tenant.bytes;
+  return {(limits_.bytes - std::min(others, limits_.bytes)) / 2, kKeyPercent, 0};
+}
+
+// A key whose answers are not read waits, until they are below its share of the tenant's answers. Bodies of other keys
+// are no reason to wait: a key that only follows events has answers on their way all the time.
+std::deque<std::string>::const_iterator FairQueue::FindKey(const Tenant& tenant) const {
+  const FairShare share = ShareOfKeys(tenant);
+  return std::find_if(tenant.turns.begin(), tenant.turns.end(), [&](const std::string& name) {
+    const size_t answers = tenant.keys.at(name).answers;
+    return answers == 0 || stopping_ || share.Leaves(answers, tenant.answers);
+  });
+}
+
+const FairTask* FairQueue::NextTask(const Tenant& tenant) const {
+  if (!tenant.rest.empty()) {
+    return &tenant.rest.front();
+  }
+  const auto key = FindKey(tenant);
+  return key == tenant.turns.end() ? nullptr : &tenant.keys.at(*key).tasks.front();
 }
 
 void FairQueue::Queue(const std::string& name, Tenant& tenant) {
@@ -103,7 +125,7 @@ bool FairQueue::MustWait(const std::string& name, const Tenant& tenant, Time now
 
 // Its next task is the patient thread's.
 bool FairQueue::IsPatient(const std::string& name, const Tenant& tenant, Time now) const {
-  const FairTask* const next = tenant.NextTask();
+  const FairTask* const next = NextTask(tenant);
   return next != nullptr && next->patient && !stopping_ && OthersAreServed(name, now);
 }
 
@@ -119,7 +141,7 @@ bool FairQueue::MayStart(Worker worker, const std::string& name, const Tenant& t
   }
   const bool has_room = tenant.answers <= limits_.bytes - std::min(bytes_, limits_.bytes) ||
                         tenant.answers == 0 || !tenant.rest.empty();
-  if (tenant.NextTask() == nullptr || !has_room) {
+  if (!has_room || NextTask(tenant) == nullptr) {
     return false;
   }
   const bool patient = IsPatient(name, tenant, now);
@@ -172,15 +194,16 @@ FairTask FairQueue::TakeTask(Tenant& tenant) {
     tenant.rest.pop_front();
     return task;
   }
-  const std::string key = std::move(tenant.turns.front());
-  tenant.turns.pop_front();
-  const auto queue = tenant.keys.find(key);
-  task = std::move(queue->second.front());
-  queue->second.pop_front();
-  if (queue->second.empty()) {
-    tenant.keys.erase(queue);
+  const auto turn = FindKey(tenant);
+  const std::string name = *turn;
+  tenant.turns.erase(turn);
+  std::deque<FairTask>& tasks = tenant.keys.at(name).tasks;
+  task = std::move(tasks.front());
+  tasks.pop_front();
+  if (tasks.empty()) {
+    ForgetKeyIfIdle(tenant, name);
   } else {
-    tenant.turns.push_back(key);
+    tenant.turns.push_back(name);
   }
   --tenant.waiting;
   --waiting_;
@@ -215,6 +238,7 @@ bool FairQueue::Next(Worker worker, std::unique_lock<std::mutex>& lock, std::str
       ++dropped_;
       ForgetIfIdle(*name);
       lock.unlock();
+      // Outside the lock: what a task holds may be large, and its end may call back into the queue.
       task = {};
       lock.lock();
       continue;
@@ -331,30 +355,40 @@ void FairQueue::Stop() {
   wake_patient_.notify_all();
 }
 
-std::shared_ptr<void> FairQueue::Hold(const std::string& tenant, size_t bytes) {
+FairQueue::Holding FairQueue::Hold(const Lane& lane, size_t bytes) {
   {
     const std::lock_guard lock(mutex_);
-    const auto found = tenants_.find(tenant);
-    const size_t held = found == tenants_.end() ? 0 : found->second.bytes;
+    Tenant& tenant = tenants_[lane.tenant];
+    Key& key = tenant.keys[lane.key];
     const size_t left = limits_.bytes - std::min(bytes_, limits_.bytes);
-    if (bytes > left || held + bytes > left) {
+    const bool tenant_full = bytes > left || tenant.bytes + bytes > left;
+    const bool key_full =
+        key.bytes > 0 && !ShareOfKeys(tenant).Leaves(key.bytes + bytes, tenant.bytes + bytes);
+    if (tenant_full || key_full) {
       ++refused_;
-      return nullptr;
+      ForgetKeyIfIdle(tenant, lane.key);
+      ForgetIfIdle(lane.tenant);
+      return {nullptr, key_full ? Holder::kKey : Holder::kTenant};
     }
     bytes_ += bytes;
-    tenants_[tenant].bytes += bytes;
+    tenant.bytes += bytes;
+    key.bytes += bytes;
   }
-  return MakeHold(tenant, bytes, Held::kBody);
+  return {MakeHold(lane, bytes, Held::kBody)};
 }
 
-std::shared_ptr<void> FairQueue::HoldAnyway(const std::string& tenant, size_t bytes) {
+std::shared_ptr<void> FairQueue::HoldAnyway(const Lane& lane, size_t bytes) {
   {
     const std::lock_guard lock(mutex_);
+    Tenant& tenant = tenants_[lane.tenant];
+    Key& key = tenant.keys[lane.key];
     bytes_ += bytes;
-    tenants_[tenant].bytes += bytes;
-    tenants_[tenant].answers += bytes;
+    tenant.bytes += bytes;
+    tenant.answers += bytes;
+    key.bytes += bytes;
+    key.answers += bytes;
   }
-  return MakeHold(tenant, bytes, Held::kAnswer);
+  return MakeHold(lane, bytes, Held::kAnswer);
 }
 
 bool FairQueue::HoldsMuch(const std::string& tenant) const {
@@ -366,20 +400,41 @@ bool FairQueue::HoldsMuch(const std::string& tenant) const {
   return held * holders >= bytes_;
 }
 
-std::shared_ptr<void> FairQueue::MakeHold(const std::string& tenant, size_t bytes, Held what) {
-  return {this, [self = shared_from_this(), tenant, bytes, what](void*) {
-            self->Release(tenant, bytes, what);
+bool FairQueue::KeyHoldsMuch(const Lane& lane) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = tenants_.find(lane.tenant);
+  if (found == tenants_.end()) {
+    return true;  // as much as every other: nothing
+  }
+  const Tenant& tenant = found->second;
+  const auto key = tenant.keys.find(lane.key);
+  const size_t held = key == tenant.keys.end() ? 0 : key->second.bytes;
+  const auto holders =
+      static_cast<size_t>(std::count_if(tenant.keys.begin(), tenant.keys.end(),
+                                        [](const auto& one) { return one.second.bytes > 0; }));
+  return held * holders >= tenant.bytes;
+}
+
+std::shared_ptr<void> FairQueue::MakeHold(const Lane& lane, size_t bytes, Held what) {
+  return {this, [self = shared_from_this(), lane, bytes, what](void*) {
+            self->Release(lane, bytes, what);
           }};
 }
 
-void FairQueue::Release(const std::string& tenant, size_t bytes, Held what) {
+void FairQueue::Release(const Lane& lane, size_t bytes, Held what) {
   bool prompt = false, patient = false;
   {
     const std::lock_guard lock(mutex_);
+    const size_t of_answers = what == Held::kAnswer ? bytes : 0;
+    Tenant& tenant = tenants_[lane.tenant];  // no bytes are held without keeping either
+    Key& key = tenant.keys[lane.key];
     bytes_ -= bytes;
-    tenants_[tenant].bytes -= bytes;
-    tenants_[tenant].answers -= what == Held::kAnswer ? bytes : 0;
-    ForgetIfIdle(tenant);
+    tenant.bytes -= bytes;
+    tenant.answers -= of_answers;
+    key.bytes -= bytes;
+    key.answers -= of_answers;
+    ForgetKeyIfIdle(tenant, lane.key);
+    ForgetIfIdle(lane.tenant);
     prompt = FindNext(Worker::kPrompt) != turns_.end();
     patient = FindNext(Worker::kPatient) != turns_.end();
   }
@@ -389,6 +444,13 @@ void FairQueue::Release(const std::string& tenant, size_t bytes, Held what) {
   }
   if (patient) {
     WakeOne(Worker::kPatient);
+  }
+}
+
+void FairQueue::ForgetKeyIfIdle(Tenant& tenant, const std::string& name) {
+  const auto found = tenant.keys.find(name);
+  if (found != tenant.keys.end() && found->second.tasks.empty() && found->second.bytes == 0) {
+    tenant.keys.erase(found);
   }
 }
 

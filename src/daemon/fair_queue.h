@@ -22,6 +22,10 @@
 // make no tenant wait, because its tasks are what frees them. Nor does the rest of an answer that
 // was begun, which goes before the tenant's new tasks.
 //
+// Within what a tenant may hold, a key holds at most a half of what the tenant's other keys leave,
+// and the last eighth is for keys that hold nothing (base/fair_share.h). So a key whose clients do not
+// read waits, or has its bodies refused, while the other keys of its tenant are served.
+//
 // A task whose client is gone is dropped when its turn comes. What must happen (the end of a call) is never refused or
 // dropped. Thread-safe. Made with make_shared: a handle of Hold keeps it alive.
 #pragma once
@@ -40,6 +44,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "base/fair_share.h"
 #include "base/thread_time.h"
 
 namespace coffer::daemon {
@@ -91,13 +96,21 @@ class FairQueue : public std::enable_shared_from_this<FairQueue> {
   // begun is bounded elsewhere.
   void AddRest(const Lane& lane, FairTask task);
 
-  // Bytes of a body, which count as the tenant's until the handle is dropped. Nothing if the tenant has its share.
-  [[nodiscard]] std::shared_ptr<void> Hold(const std::string& tenant, size_t bytes);
+  // Bytes of a body, which count as the key's and the tenant's until the handle is dropped. No
+  // handle if one of them has its share.
+  enum class Holder : uint8_t { kTenant, kKey };
+  struct Holding {
+    std::shared_ptr<void> handle;
+    Holder full = Holder::kTenant;  // without a handle: whose share is used up
+  };
+  [[nodiscard]] Holding Hold(const Lane& lane, size_t bytes);
   // The same for an answer, which is there already. It must go away without any task of the tenant.
-  [[nodiscard]] std::shared_ptr<void> HoldAnyway(const std::string& tenant, size_t bytes);
+  [[nodiscard]] std::shared_ptr<void> HoldAnyway(const Lane& lane, size_t bytes);
 
   // Whether the tenant is among those that hold most: at least what each tenant that holds anything holds on average.
   bool HoldsMuch(const std::string& tenant) const;
+  // The same of the key among the keys of its tenant.
+  bool KeyHoldsMuch(const Lane& lane) const;
 
   // A patient thread does the patient tasks of a tenant beside others, a prompt one everything else.
   enum class Worker : uint8_t { kPrompt, kPatient };
@@ -115,14 +128,19 @@ class FairQueue : public std::enable_shared_from_this<FairQueue> {
 
  private:
   using Time = std::chrono::steady_clock::time_point;
+  struct Key {
+    std::deque<FairTask> tasks;
+    size_t bytes = 0;
+    size_t answers = 0;  // of these
+  };
   struct Tenant {
     std::deque<std::function<void()>> always;
     std::deque<FairTask> rest;
-    std::map<std::string, std::deque<FairTask>, std::less<>> keys;  // none is empty
-    std::deque<std::string> turns;                                  // of keys
-    size_t waiting = 0;                                             // in keys
-    size_t running = 0;                                             // tasks, on prompt threads
-    size_t patient = 0;                                             // on patient ones
+    std::map<std::string, Key, std::less<>> keys;  // each has tasks or bytes
+    std::deque<std::string> turns;                 // of keys that have tasks
+    size_t waiting = 0;                            // in keys
+    size_t running = 0;                            // tasks, on prompt threads
+    size_t patient = 0;                            // on patient ones
     size_t bytes = 0;
     size_t answers = 0;  // of these
     std::chrono::nanoseconds used{0};
@@ -130,12 +148,16 @@ class FairQueue : public std::enable_shared_from_this<FairQueue> {
     Time credited{};
     Time may_start{};     // also beside others, whatever it owes
     bool queued = false;  // it is in turns_
-    // What is next if nothing must happen first, or nullptr.
-    const FairTask* NextTask() const;
     bool HasTasks() const { return waiting > 0 || !rest.empty() || !always.empty(); }
   };
   bool Next(Worker worker, std::unique_lock<std::mutex>& lock, std::string* tenant,
             std::function<void()>* run);
+  // What the tenant does next if nothing must happen first, or nullptr.
+  const FairTask* NextTask(const Tenant& tenant) const;
+  // The first of the tenant's keys in turn that may start a task.
+  std::deque<std::string>::const_iterator FindKey(const Tenant& tenant) const;
+  // Of what the tenant may hold, what its keys share out.
+  FairShare ShareOfKeys(const Tenant& tenant) const;
   class Computing;
   void DiskWaitBegan();
   void DiskWaitEnded();
@@ -155,8 +177,9 @@ class FairQueue : public std::enable_shared_from_this<FairQueue> {
   void Queue(const std::string& name, Tenant& tenant);
   void ForgetIfIdle(const std::string& name);
   enum class Held : uint8_t { kBody, kAnswer };
-  std::shared_ptr<void> MakeHold(const std::string& tenant, size_t bytes, Held what);
-  void Release(const std::string& tenant, size_t bytes, Held what);
+  std::shared_ptr<void> MakeHold(const Lane& lane, size_t bytes, Held what);
+  void Release(const Lane& lane, size_t bytes, Held what);
+  static void ForgetKeyIfIdle(Tenant& tenant, const std::string& name);
 
   const FairLimits limits_;
   const FairClocks clocks_;

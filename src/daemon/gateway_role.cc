@@ -12,6 +12,7 @@
 #include "base/json.h"
 #include "base/print.h"
 #include "base/sys.h"
+#include "base/thread_priority.h"
 #include "call/ladder.h"
 #include "call/recorder.h"
 #include "call/tool_shelf.h"
@@ -19,12 +20,14 @@
 #include "daemon/config_file.h"
 #include "daemon/deliver.h"
 #include "daemon/operator_files.h"
+#include "daemon/receivers.h"
 #include "daemon/role.h"
 #include "daemon/service.h"
 #include "daemon/service_context.h"
 #include "daemon/workers.h"
 #include "gateway/jwt.h"
 #include "gateway/server.h"
+#include "limits/cgroup/surrounding.h"
 #include "store/key.h"
 #include "store/receivers.h"
 #include "store/store.h"
@@ -71,7 +74,7 @@ Result<gateway::ServerConfig> ServerConfigOf(const Config& config, const Operato
   return made;
 }
 
-// What was made with the configuration at the start and stays as it is; empty if nothing of that was changed.
+// The changed keys that only a restart applies; empty if there is none.
 std::string NeedRestart(const FileConfig& now, const FileConfig& wanted) {
   std::string keys;
   const auto add = [&](bool changed, const char* key) {
@@ -146,22 +149,33 @@ Status ServeGateway(const Config& config, const GatewaySockets& sockets) {
   DaemonService service(context, options);
   TRY_ASSIGN(const OperatorFiles files, ReadOperatorFiles(config));
   TRY_ASSIGN(FileConfig rules, ConfigOf(config, files));
+  TRY_ASSIGN(const egress::AddressGuard guard, GuardOf(rules));
   TRY_ASSIGN(const std::vector<egress::Receiver> receivers,
-             egress::ReceiversOf(rules.webhooks, rules.otlp));
+             egress::ReceiversOf(rules.webhooks, rules.otlp, guard));
   TRY_ASSIGN(gateway::ServerConfig http, ServerConfigOf(config, files, rules));
   context.live_config.Replace(std::move(rules));
   http.http.answered = [&context](std::string_view tenant, std::string_view route,
                                   std::string_view method, int status) {
     context.meter.metrics().Answered(tenant, route, method, status);
   };
+  // It listens now: the role's filter refuses socket, bind and listen.
   TRY_ASSIGN(std::unique_ptr<gateway::Server> server,
              gateway::Server::Open(*loop, service, std::move(http)));
   TRY(EnforceWritesOnlyIn(config.state, config.socket.substr(0, config.socket.rfind('/'))));
-  TRY(EnterRole(RoleKind::kGateway));
+  {
+    const BornFirst
+        priority;  // of the thread that answers probes, and of the one it passes connections to
+    TRY(EnterRole(RoleKind::kGateway));
+    server->StartAccepting();
+  }
 
   // From here on without any privilege.
   context.reserve.Open(config.state);
-  context.budget.SetLimits(call::CompleteLimits(context.live_config.current()->host));
+  const auto limit_host = [&context] {
+    context.budget.SetLimits(
+        call::CompleteLimits(context.live_config.current()->host, limits::SurroundingMemory()));
+  };
+  limit_host();
   TRY_ASSIGN(store::Store store, store::Store::Open(config.state));
   audit::LogOptions log_options;
   log_options.appended = [&context](const std::string& tenant, Nanos took, uint64_t size) {
@@ -178,6 +192,12 @@ Status ServeGateway(const Config& config, const GatewaySockets& sockets) {
   TRY_ASSIGN(audit::Log log, call::OpenLog(store, config.state + "/log", log_options));
   call::Recorder recorder(store, log);
   recorder.OnEnd([&context](const audit::Receipt& receipt) { context.meter.CallEnded(receipt); });
+  recorder.SetBreaker({[&context](const store::TenantId& tenant) {
+                         return context.live_config.current()->RulesOf(tenant).breaker;
+                       },
+                       [&context](const store::Pause& pause) {
+                         context.meter.metrics().BreakerTripped(pause.tenant.name(), pause.tool);
+                       }});
   recorder.SetReceivers(
       [&receivers](std::string_view event) { return egress::NamesOfWanting(receivers, event); });
   TRY(recorder.Settle(store.recovered()));
@@ -253,7 +273,7 @@ Status ServeGateway(const Config& config, const GatewaySockets& sockets) {
         loop->Stop();
       }
     }
-    context.budget.SetLimits(call::CompleteLimits(context.live_config.current()->host));
+    limit_host();
     (void)workers.Submit([&] { service.ReloadTools(); });
   });
   const std::shared_ptr<void> on_warden = loop->WatchReadable(warden, [&] { loop->Stop(); });
@@ -268,7 +288,8 @@ Status ServeGateway(const Config& config, const GatewaySockets& sockets) {
     trimming = loop->After(kTrimMemoryEvery, trim);
   };
   trim();
-  Announce(config, server->ports().front(), key);
+  // On the loop, after its first beat: a probe that follows the announcement hears that it turns.
+  loop->Post([&] { Announce(config, server->ports().front(), key); });
   loop->Run();
   context.meter.End();
   server.reset();

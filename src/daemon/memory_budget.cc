@@ -9,7 +9,6 @@
 
 #include "base/clock.h"
 #include "base/sys.h"
-#include "limits/cgroup/mounts.h"
 
 namespace coffer::daemon {
 namespace {
@@ -22,13 +21,6 @@ std::optional<uint64_t> ReadNumberAt(std::string_view text) {
   return error == std::errc() && end != text.data() ? std::optional(number) : std::nullopt;
 }
 
-// "max" and v1's "no limit" (a number near 2^63) are none.
-std::optional<uint64_t> ReadLimit(const std::string& file) {
-  const Result<std::string> text = sys::ReadFile(file);
-  const std::optional<uint64_t> number = text.ok() ? ReadNumberAt(*text) : std::nullopt;
-  return number && *number < (uint64_t{1} << 60) ? number : std::nullopt;
-}
-
 }  // namespace
 
 MemoryBudget::MemoryBudget(uint64_t limit, Reader reader)
@@ -37,11 +29,13 @@ MemoryBudget::MemoryBudget(uint64_t limit, Reader reader)
 bool MemoryBudget::Past() {
   const int64_t now = BootTime().count();
   int64_t due = next_look_;
+  // One thread looks and the others use what it saw.
   if (now < due || !next_look_.compare_exchange_strong(due, now + kLookEvery.count())) {
     return past_;
   }
   const std::optional<uint64_t> used = reader_();
   used_ = used.value_or(limit_);
+  // Past the limit until an eighth is free again: it would go back and forth with every answer.
   const uint64_t enough = past_ ? limit_ - limit_ / 8 : limit_;
   past_ = !used || *used >= enough;
   return past_;
@@ -68,44 +62,13 @@ std::optional<uint64_t> OwnMemory() {
                    : std::nullopt;
 }
 
-std::optional<uint64_t> SurroundingLimitOf(std::string_view self_cgroup, std::string_view mountinfo,
-                                           const std::string& root) {
-  std::optional<uint64_t> tightest;
-  const std::vector<limits::CgroupMount> mounts = limits::ParseMountinfo(mountinfo);
-  const limits::ControllerBits memory = limits::Bit(limits::Controller::kMemory);
-  for (const limits::Membership& member : limits::ParseSelfCgroup(self_cgroup)) {
-    if (!member.v2 && (member.controllers & memory) == 0) {
-      continue;
-    }
-    for (const limits::CgroupMount& mount : mounts) {
-      if (mount.v2 != member.v2 || (!mount.v2 && (mount.controllers & memory) == 0)) {
-        continue;
-      }
-      const char* const file = mount.v2 ? "/memory.max" : "/memory.limit_in_bytes";
-      std::string dir = limits::DirInMount(mount, member.path);
-      // Every cgroup above limits as well.
-      while (dir.size() >= mount.mount_point.size() && dir.starts_with(mount.mount_point)) {
-        if (const std::optional<uint64_t> limit = ReadLimit(root + dir + file)) {
-          tightest = std::min(tightest.value_or(*limit), *limit);
-        }
-        dir.resize(std::max<size_t>(dir.rfind('/'), 0));
-      }
-    }
-  }
-  return tightest;
-}
-
-std::optional<uint64_t> SurroundingLimit() {
-  const Result<std::string> self = sys::ReadFile("/proc/self/cgroup");
-  const Result<std::string> mounts = sys::ReadFile("/proc/self/mountinfo");
-  return self.ok() && mounts.ok() ? SurroundingLimitOf(*self, *mounts, "") : std::nullopt;
-}
-
 uint64_t BudgetWithin(std::optional<uint64_t> surrounding) {
   return surrounding ? std::min(kGatewayMemory, *surrounding / 4 * 3) : kGatewayMemory;
 }
 
 void KeepHeapSmall() {
+  // Each arena keeps the memory freed in it (mallopt(3)). With one for each thread a large answer
+  // would stay in all of them.
   ::mallopt(M_ARENA_MAX, 2);
   ::mallopt(M_MMAP_THRESHOLD, 128 << 10);  // setting it keeps it from growing
   ::mallopt(M_TRIM_THRESHOLD, 1 << 20);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How much memory the gateway may use. Past it no new work is taken of the tenants whose unread answers and bodies fill it, and far
-// past it (a quarter more) of no client; what was taken goes on, and memory comes back.
+// How much memory the gateway may use. Past it no new work is taken of the keys whose unread answers
+// and bodies fill it, well past it (an eighth more) of their tenants, and far past it (a quarter
+// more) of no client. Requests already taken go on and free their memory.
 //
 // The budget is a fixed size, or three quarters of the tightest limit of the cgroups around the
 // gateway, if that is less: the kernel would kill at the limit. What counts is the gateway's own
@@ -29,6 +30,7 @@ class MemoryBudget {
   // Past from the limit on, until the use is below seven eighths of it. Reads at most every 20 ms. Thread-safe.
   bool Past();
   // As of the last look.
+  bool WellPast() const { return past_ && used_ >= limit_ + limit_ / 8; }
   bool FarPast() const { return past_ && used_ >= limit_ + limit_ / 4; }
   uint64_t limit() const { return limit_; }
   uint64_t used() const { return used_; }
@@ -46,13 +48,7 @@ std::optional<uint64_t> OwnMemory();
 // The size that `statm` (proc(5)) tells; nothing if it makes no sense.
 std::optional<uint64_t> ParseStatm(std::string_view statm, uint64_t page_bytes);
 
-// The tightest memory limit of the cgroups this process is in; nothing if there is none.
-std::optional<uint64_t> SurroundingLimit();
-// The same for files as they would be below `root` ("" is the host's).
-std::optional<uint64_t> SurroundingLimitOf(std::string_view self_cgroup, std::string_view mountinfo,
-                                           const std::string& root);
-
-// From the tightest limit, if there is one.
+// From the tightest limit (limits/cgroup/surrounding.h), if there is one.
 uint64_t BudgetWithin(std::optional<uint64_t> surrounding);
 
 // Small arenas, and large buffers that go back to the system when they are freed: else one flood would be held for

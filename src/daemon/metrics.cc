@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/metrics.h"
 
-#include <set>
-
+#include "call/incidents.h"
 #include "daemon/metrics_process.h"
 #include "gateway/http/route.h"
-#include "watch/incident.h"
 
 namespace coffer::daemon {
 namespace {
@@ -81,13 +79,7 @@ void Meter::LearnTools() {
 
 void Meter::CallEnded(const audit::Receipt& receipt) {
   metrics_.CallEnded(receipt);
-  std::set<std::string_view> kinds;
-  for (const auto& [syscall, count] : receipt.syscalls_denied) {
-    if (const std::optional<std::string_view> kind = watch::FindIncident(syscall)) {
-      kinds.insert(*kind);
-    }
-  }
-  for (const std::string_view kind : kinds) {
+  for (const std::string_view kind : call::IncidentKindsOf(receipt)) {
     metrics_.Happened(receipt.identity.tenant.name(), kind);
   }
   const std::shared_ptr<watch::Anomalies> watched = anomalies();

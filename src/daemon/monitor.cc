@@ -30,6 +30,7 @@
 #include "daemon/policy_keeper.h"
 #include "daemon/prepare_state.h"
 #include "daemon/role.h"
+#include "daemon/role_end.h"
 
 namespace coffer::daemon {
 namespace {
@@ -58,6 +59,9 @@ std::vector<std::string> WardenWords(const Config& config) {
   };
   add("--closed", config.tls_key);
   for (const std::string& directory : config.tools) {
+    add("--relied", directory);
+  }
+  for (const std::string& directory : config.toolchains) {
     add("--relied", directory);
   }
   for (const std::string& path :
@@ -190,6 +194,7 @@ class ProxyKeeper {
 struct Roles {
   pid_t gateway = -1, warden = -1, egress = -1;
   ProxyKeeper& proxy;
+  bool Has(pid_t pid) const { return pid == gateway || pid == warden || pid == egress; }
 };
 
 // Calls have three descriptors each, clients one: what the host allows is ours, and no default of a shell bounds it.
@@ -201,15 +206,6 @@ void RaiseDescriptors() {
   }
 }
 
-// Its wait status, or nothing if it still runs after that time.
-std::optional<int> WaitFor(pid_t role, std::chrono::milliseconds time) {
-  const UniqueFd pidfd(static_cast<int>(Syscall(SYS_pidfd_open, role, 0)));
-  pollfd ended{pidfd.get(), POLLIN, 0};
-  int status = 0;
-  (void)::poll(&ended, 1, static_cast<int>(time.count()));
-  return ::waitpid(role, &status, WNOHANG) == role ? std::optional(status) : std::nullopt;
-}
-
 // The first role that ended takes the others along. No role is left when it returns.
 int EndAll(const Roles& roles, pid_t ended, int how) {
   // Warden and egress end by themselves, well, when the gateway's sockets are closed, which is a
@@ -219,7 +215,7 @@ int EndAll(const Roles& roles, pid_t ended, int how) {
   if (ended == roles.gateway) {
     gateway = how;
   } else if (WIFEXITED(how) && WEXITSTATUS(how) == 0) {
-    gateway = WaitFor(roles.gateway, kOrderlyEnd);
+    gateway = WaitForRoleEnd(roles.gateway, kOrderlyEnd);
   }
   const bool orderly = gateway && WIFEXITED(*gateway);
   if (!orderly) {
@@ -235,7 +231,7 @@ int EndAll(const Roles& roles, pid_t ended, int how) {
     ::waitpid(roles.egress, nullptr, 0);
   }
   // The warden ends its calls now that the gateway is gone; it gets the time for that.
-  if (ended != roles.warden && !WaitFor(roles.warden, kWardenEnd)) {
+  if (ended != roles.warden && !WaitForRoleEnd(roles.warden, kWardenEnd)) {
     ::kill(roles.warden, SIGKILL);
     ::waitpid(roles.warden, nullptr, 0);
   }
@@ -264,14 +260,16 @@ int Wait(const Roles& roles, int signals, PolicyKeeper& policy, const PolicySock
       continue;
     }
     int how = 0;
+    // Signals of one kind are merged while one waits, so one SIGCHLD can stand for several roles.
     while (const pid_t ended = ::waitpid(-1, &how, WNOHANG)) {
       if (ended < 0) {
         break;
       }
       const ProxyKeeper::Ended which = roles.proxy.Forget(ended);
-      if (which == ProxyKeeper::Ended::kOther) {
+      if (which == ProxyKeeper::Ended::kOther && roles.Has(ended)) {
         return EndAll(roles, ended, how);
       }
+      // Any other is an orphan: as the first process of a container the monitor gets what killed runners leave.
       if (which == ProxyKeeper::Ended::kProxy) {
         PrintError("coffer: internal: the egress role of calls ended; it is started again");
       }
@@ -310,6 +308,7 @@ int RunMonitor(const Config& config) {
     sigaddset(&watched, signal);
   }
   ::sigprocmask(SIG_BLOCK, &watched, nullptr);
+  // Blocked before the first role is started: a role that ends at once is then still seen.
   const UniqueFd signals(::signalfd(-1, &watched, SFD_CLOEXEC));
   ProxyKeeper proxy(std::move(door->first));
   Roles roles{.proxy = proxy};
@@ -327,6 +326,8 @@ int RunMonitor(const Config& config) {
     ::_exit(RunGateway(config,
                        {UniqueFd(kFirstKept), UniqueFd(kFirstKept + 1), UniqueFd(kFirstKept + 2)}));
   });
+  // Only the roles may hold these ends: an end of file is how each of them hears that the other is
+  // gone.
   launches = SocketPair{};
   tables->first.Reset();
   to_egress = SocketPair{};

@@ -25,6 +25,7 @@ using raw::Arg;
 using raw::Syscall;
 
 constexpr size_t kFiles = 4;
+static_assert(kFiles <= kMostPassedFds);
 constexpr size_t kMostOperatorBytes = 1 << 20;
 
 // What the monitor says about each file.
@@ -140,42 +141,18 @@ void SendOperatorFiles(const Config& config, int to_gateway) {
       opened.push_back(std::move(file).value());
     }
   }
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(kFiles * sizeof(int))> room{};
-  iovec bytes{slots.data(), slots.size()};
-  msghdr message{};
-  message.msg_iov = &bytes;
-  message.msg_iovlen = 1;
-  if (!opened.empty()) {
-    message.msg_control = room.data();
-    message.msg_controllen = CMSG_SPACE(opened.size() * sizeof(int));
-    cmsghdr* const header = CMSG_FIRSTHDR(&message);
-    header->cmsg_level = SOL_SOCKET;
-    header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(opened.size() * sizeof(int));
-    for (size_t i = 0; i < opened.size(); ++i) {
-      const int fd = opened[i].get();
-      memcpy(CMSG_DATA(header) + i * sizeof(int), &fd, sizeof(fd));
-    }
+  std::vector<int> numbers;
+  for (const UniqueFd& file : opened) {
+    numbers.push_back(file.get());
   }
-  (void)Syscall(SYS_sendmsg, to_gateway, Arg(&message), MSG_DONTWAIT | MSG_NOSIGNAL);
+  (void)SendWithFds(to_gateway, std::as_bytes(std::span(slots)), numbers, MSG_DONTWAIT);
 }
 
 Result<std::optional<OperatorFiles>> ReceiveOperatorFiles(const Config& config, int from_monitor) {
   std::array<char, kFiles> slots{};
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(kFiles * sizeof(int))> room{};
-  iovec bytes{slots.data(), slots.size()};
-  msghdr message{};
-  message.msg_iov = &bytes;
-  message.msg_iovlen = 1;
-  message.msg_control = room.data();
-  message.msg_controllen = room.size();
-  const long got =
-      Syscall(SYS_recvmsg, from_monitor, Arg(&message), MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-  std::vector<UniqueFd> received;
-  if (got >= 0) {
-    received = TakePassedFds(message);
-  }
-  if (got != static_cast<long>(slots.size())) {
+  MessageWithFds received =
+      ReceiveWithFds(from_monitor, std::as_writable_bytes(std::span(slots)), MSG_DONTWAIT);
+  if (received.got != static_cast<long>(slots.size())) {
     return Internal(std::string(kMonitorGone), "the monitor is gone");
   }
   if (slots.front() == kUnchanged) {
@@ -189,10 +166,10 @@ Result<std::optional<OperatorFiles>> ReceiveOperatorFiles(const Config& config, 
       case kNone:
         break;
       case kSent:
-        if (next >= received.size()) {
+        if (next >= received.fds.size()) {
           return Internal("daemon.file", "a descriptor is missing");
         }
-        TRY(ReadInto(name, std::move(received[next++]), files));
+        TRY(ReadInto(name, std::move(received.fds[next++]), files));
         break;
       default:
         // Also what the monitor could not open: the reason is the same for us, or "permission denied".

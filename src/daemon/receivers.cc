@@ -5,12 +5,20 @@
 #include <string>
 #include <utility>
 
-#include "daemon/config_file.h"
 #include "daemon/operator_files.h"
 #include "egress/deliver_receiver.h"
 #include "policy/egress_grants.h"
 
 namespace coffer::daemon {
+
+Result<egress::AddressGuard> GuardOf(const FileConfig& file,
+                                     egress::AddressGuard::IsOwn is_own_now) {
+  std::vector<policy::AddressRange> open;
+  for (const std::string& range : file.egress.egress.addresses) {
+    TRY_ASSIGN(open.emplace_back(), policy::ParseOpenRange(range));
+  }
+  return egress::AddressGuard(std::move(open), {}, is_own_now);
+}
 
 Result<Receivers> LoadReceivers(const Config& config) {
   Receivers receivers;
@@ -19,11 +27,10 @@ Result<Receivers> LoadReceivers(const Config& config) {
     return receivers;
   }
   TRY_ASSIGN(const FileConfig file, ReadConfigText(*text, config.file));
-  TRY_ASSIGN(std::vector<egress::Receiver> named, egress::ReceiversOf(file.webhooks, file.otlp));
+  TRY_ASSIGN(receivers.guard, GuardOf(file, egress::IsOwnAddressNow));
+  TRY_ASSIGN(std::vector<egress::Receiver> named,
+             egress::ReceiversOf(file.webhooks, file.otlp, receivers.guard));
   TRY_ASSIGN(receivers.all, egress::LoadSecrets(std::move(named)));
-  for (const std::string& range : file.egress.egress.addresses) {
-    TRY_ASSIGN(receivers.open.emplace_back(), policy::ParseOpenRange(range));
-  }
   return receivers;
 }
 

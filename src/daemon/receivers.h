@@ -8,16 +8,19 @@
 
 #include "base/result.h"
 #include "daemon/config.h"
+#include "daemon/config_file.h"
+#include "egress/address_guard.h"
 #include "egress/secrets.h"
-#include "policy/ip_address.h"
 
 namespace coffer::daemon {
 
 struct Receivers {
   std::vector<egress::EgressReceiver> all;  // with what their secret files hold
-  std::vector<policy::AddressRange>
-      open;  // that their names may lead to beside the internet: dangerously_addresses
+  egress::AddressGuard guard;               // before each of their addresses
 };
+// Opens the ranges of dangerously_addresses. `is_own_now` as AddressGuard has it.
+Result<egress::AddressGuard> GuardOf(const FileConfig& file,
+                                     egress::AddressGuard::IsOwn is_own_now = nullptr);
 // None if there is no configuration file.
 Result<Receivers> LoadReceivers(const Config& config);
 

@@ -54,6 +54,7 @@ Status LeaveCapabilities() {
 }  // namespace
 
 bool DieWith(pid_t parent) {
+  // A parent that died before the signal was set sends none. Then we have another parent already.
   return Syscall(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) >= 0 && ::getppid() == parent;
 }
 

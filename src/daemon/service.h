@@ -2,10 +2,9 @@
 //
 // The daemon's answer to every question a protocol can ask: gateway::Service over the ladder, the store and the warden.
 //
-// Lives on the gateway's loop; whatever touches the store or the disk happens on workers. A call
-// belongs to the tenant of the identity that made it, and every look-up is by tenant. A timer ends
-// what must end: sessions whose time is over, calls that a switch stopped, also when another
-// process flipped it.
+// Lives on the gateway's loop; all work on the store or the disk happens on workers. A call belongs
+// to the tenant of the identity that made it, and every look-up is by tenant. A timer ends sessions
+// whose time is over and calls that a switch stopped, also if another process set the switch.
 #pragma once
 
 #include <deque>
@@ -124,7 +123,8 @@ class DaemonService : public gateway::Service {
                  gateway::Reply<std::string> reply) override;
   gateway::Readiness GetReadiness() override;
   std::optional<gateway::Refusal> CheckRoom(const gateway::Asker& asker) override;
-  std::shared_ptr<void> Hold(const gateway::Asker& asker, size_t bytes, Holding how) override;
+  gateway::Answer<std::shared_ptr<void>> Hold(const gateway::Asker& asker, size_t bytes) override;
+  std::shared_ptr<void> HoldAnyway(const gateway::Asker& asker, size_t bytes) override;
   bool Offload(const gateway::Asker& asker, std::function<void()> work) override;
   void Continue(const gateway::Asker& asker, std::function<void()> work) override;
 
@@ -164,7 +164,7 @@ class DaemonService : public gateway::Service {
   };
 
   // Whether new work of the tenant is taken (none: of a client that is not known yet).
-  bool HasRoom(const store::TenantId& tenant);
+  bool HasRoom(const Lane& lane);
   void AuthenticatePeer(uid_t uid, gateway::Reply<gateway::Identity> reply);
   void CancelVisible(const gateway::Identity& who, const std::string& call_id,
                      const gateway::Reply<gateway::CallView>& reply);
@@ -184,8 +184,8 @@ class DaemonService : public gateway::Service {
                                            RelayEnd relay);
   bool BeginInner(const gateway::Identity& who, const InnerCall& call);
   // From a worker: the answer for the program that made the call.
-  void EndInner(const store::CallIdentity& inner, uint64_t number, const call::ToolReply& reply,
-                Nanos cpu_used);
+  void EndInner(const gateway::Identity& who, const store::CallIdentity& inner, uint64_t number,
+                const call::ToolReply& reply, Nanos cpu_used);
   void End(const std::string& call_id);
   void KeepRecent(const std::string& call_id, const std::shared_ptr<EventLog>& log);
   // Kills a call that runs. `why` goes into its receipt; the first reason stays.

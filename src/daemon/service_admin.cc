@@ -66,6 +66,22 @@ Made<store::TenantId> TenantOf(store::Store& store, const gateway::Identity& who
   return *tenant;
 }
 
+// An agent with an operator's key lifts no pause of its own, as it lifts no switch of its own.
+std::optional<gateway::Refusal> OwnPause(const gateway::Identity& who,
+                                         const gateway::SwitchTarget& target) {
+  const size_t colon = target.name.find(':');
+  if (target.scope != gateway::SwitchTarget::Scope::kBreaker || colon == std::string::npos ||
+      target.name.substr(colon + 1) != who.agent || IsOwner(who)) {
+    return std::nullopt;
+  }
+  return gateway::Refusal{.kind = gateway::RefusalKind::kRefused,
+                          .code = "policy.breaker",
+                          .message = "an agent does not lift its own pause",
+                          .hint =
+                              "another operator of the tenant lifts it, or the owner of the "
+                              "host: coffer switch off breaker TOOL:AGENT"};
+}
+
 // The switch is thrown already: that it cannot be recorded now must not undo it.
 void TellSwitch(call::Recorder& recorder, const gateway::Identity& who, const std::string& tenant,
                 const gateway::SwitchTarget& target, std::string_view event,
@@ -211,7 +227,11 @@ void DaemonService::SetSwitch(const gateway::Identity& who, const gateway::Switc
         }
         CheckSwitches();  // at once, not at the next tick
         TellSwitch(context_.recorder(), who, tenant->name(), target, "switch.on", reason);
-        return gateway::SwitchView{target, tenant.value(), reason, who.key_id, WallTime()};
+        return gateway::SwitchView{.target = target,
+                                   .tenant = tenant.value(),
+                                   .reason = reason,
+                                   .set_by = who.key_id,
+                                   .set_at = WallTime()};
       });
 }
 
@@ -249,6 +269,11 @@ std::optional<gateway::Refusal> DaemonService::FindMistake(const store::TenantId
     }
     case gateway::SwitchTarget::Scope::kTenant:
       break;  // TenantOf has found it
+    case gateway::SwitchTarget::Scope::kBreaker:
+      return gateway::Refusal{.kind = gateway::RefusalKind::kInvalid,
+                              .code = "switch.breaker",
+                              .message = "a breaker pauses by itself, when calls are denied",
+                              .hint = "stop the agent, or the tool"};
   }
   if (!known.ok()) {
     return RefusalOf(known.error());
@@ -269,6 +294,9 @@ void DaemonService::ClearSwitch(const gateway::Identity& who, const gateway::Swi
         const Made<store::TenantId> tenant = TenantOf(context_.store(), who, target);
         if (!tenant.ok()) {
           return tenant.refusal();
+        }
+        if (std::optional<gateway::Refusal> no = OwnPause(who, target)) {
+          return std::move(*no);
         }
         const Result<bool> on = store::IsSwitchedOn(context_.store(), tenant.value(),
                                                     KindOf(target.scope), target.name);

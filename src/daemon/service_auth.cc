@@ -13,7 +13,7 @@ namespace {
 
 constexpr size_t kMaxLanes = 4096;
 
-gateway::Refusal Nobody(std::string message) {
+gateway::Refusal Unauthenticated(std::string message) {
   return {gateway::RefusalKind::kUnauthenticated, "auth.key", std::move(message), "", {}, "", {}};
 }
 
@@ -70,11 +70,11 @@ void DaemonService::Authenticate(const gateway::Credential& credential,
             case store::KeyState::kValid:
               break;
             case store::KeyState::kExpired:
-              return Nobody("this key has expired");
+              return Unauthenticated("this key has expired");
             case store::KeyState::kRevoked:
-              return Nobody("this key was revoked");
+              return Unauthenticated("this key was revoked");
             case store::KeyState::kUnknown:
-              return Nobody("there is no such key");
+              return Unauthenticated("there is no such key");
           }
           const store::ApiKey& key = *verdict->key;
           return gateway::Identity{key.tenant, key.agent, RoleOf(key.role),
@@ -86,7 +86,7 @@ void DaemonService::Authenticate(const gateway::Credential& credential,
     AuthenticatePeer(credential.peer->uid, std::move(reply));
     return;
   }
-  reply(Nobody("a key is needed"));
+  reply(Unauthenticated("a key is needed"));
 }
 
 // The kernel says who it is; the configuration says what that means. The owner and root need no entry.
@@ -100,7 +100,7 @@ void DaemonService::AuthenticatePeer(uid_t uid, gateway::Reply<gateway::Identity
   const std::shared_ptr<const FileConfig> rules = context_.live_config.current();
   const PeerConfig* const peer = rules->FindPeer(uid);
   if (peer == nullptr) {
-    reply(Nobody("a key is needed: the configuration has no [[peer]] with your uid"));
+    reply(Unauthenticated("a key is needed: the configuration has no [[peer]] with your uid"));
     return;
   }
   Answer<gateway::Identity>(

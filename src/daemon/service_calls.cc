@@ -54,7 +54,7 @@ gateway::CallView RunningView(const call::ToolRequest& request) {
   return view;
 }
 
-// A call that this identity may see, as it was sealed. Stored data that differs from what was sealed is not shown.
+// A call that this identity may see, as it was sealed. Stored data that differs from its seal is not shown.
 gateway::Answer<audit::SealedCall> FindSealed(call::Recorder& recorder,
                                               const gateway::Identity& who,
                                               const std::string& call_id) {
@@ -216,6 +216,7 @@ void DaemonService::End(const std::string& call_id) {
   flight->reply = std::move(found->second.reply);
   flight->request = found->second.request;
   flight->number = found->second.number;
+  flight->who = found->second.who;
   found->second.request.args_json.clear();
   auto collected = std::make_shared<call::Collected>(flight->call->Take());
   collected->stopped = std::move(found->second.stopped);
@@ -240,7 +241,7 @@ void DaemonService::End(const std::string& call_id) {
       }
     });
     if (flight->number != 0) {
-      EndInner(flight->request.identity, flight->number, ended, used);
+      EndInner(flight->who, flight->request.identity, flight->number, ended, used);
     }
   });
 }

@@ -69,4 +69,6 @@ Lane LaneOf(const gateway::Asker* asker) {
   return {known ? asker->tenant.name() : std::string(kStrangers), asker->key};
 }
 
+Lane LaneOf(const gateway::Identity& who) { return {who.tenant.name(), who.key_id}; }
+
 }  // namespace coffer::daemon

@@ -17,6 +17,7 @@
 #include "daemon/session_space.h"
 #include "daemon/workers.h"
 #include "gateway/service.h"
+#include "limits/cgroup/surrounding.h"
 #include "net/loop.h"
 #include "store/store.h"
 
@@ -44,7 +45,7 @@ class ServiceContext {
   call::Launcher& launcher() const { return *launcher_; }
   Workers& workers() const { return *workers_; }
   // What the gateway may use; looked at for each request.
-  MemoryBudget memory{BudgetWithin(SurroundingLimit()), OwnMemory};
+  MemoryBudget memory{BudgetWithin(limits::SurroundingMemory()), OwnMemory};
 
   void Fill(call::Recorder* recorder, call::ToolShelf* shelf, call::Ladder* ladder,
             call::Launcher* launcher, Workers* workers) {
@@ -72,6 +73,7 @@ gateway::Refusal MemoryFull();
 
 // Whose turn work for this asker is. Clients that are not known yet share one tenant's turn, each address with its own.
 Lane LaneOf(const gateway::Asker* asker);
+Lane LaneOf(const gateway::Identity& who);
 
 // Runs `work` on a worker, in its lane's turn, makes what is sent of the answer there, and hands that to the client on
 // the loop. A full queue answers at once. Work whose client has left is dropped.

@@ -181,7 +181,7 @@ class WorkspaceDownload : public gateway::Download {
         view_(std::move(view)) {}
   const gateway::FileView& file() const override { return view_; }
   void Read(size_t max, gateway::Reply<std::string> reply) override {
-    // What was added since the size was told is not part of it.
+    // Bytes appended after the size was sent are not part of the answer.
     const size_t most = static_cast<size_t>(std::min<uint64_t>(max, view_.size - given_));
     given_ += most;
     Answer<std::string>(

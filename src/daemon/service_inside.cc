@@ -21,7 +21,7 @@ void DaemonService::AnswerSubmitted(const Submitted& submitted, const call::Tool
     context_.loop.Post(submitted->reply.Prepare(ViewOf(reply, *submitted->asked)));
     return;
   }
-  EndInner(submitted->asked->identity, submitted->number, reply, Nanos(0));
+  EndInner(submitted->who, submitted->asked->identity, submitted->number, reply, Nanos(0));
 }
 
 void DaemonService::RefuseSubmitted(const Submitted& submitted, const gateway::Refusal& refusal) {
@@ -74,8 +74,8 @@ std::unique_ptr<CallsInside> DaemonService::ServeInside(const std::string& call_
     Stop(inner,
          Refused("policy.cancelled", "cancelled by the program that made the call, or by its end"));
   };
-  ways.hold = [this, tenant = ready.request.identity.tenant.name()](size_t bytes) {
-    return context_.workers().queue().Hold(tenant, bytes);
+  ways.hold = [this, lane = LaneOf(calls_.at(call_id).who)](size_t bytes) {
+    return context_.workers().queue().Hold(lane, bytes).handle;
   };
   ways.idle = [this, call_id] { context_.loop.Post([this, call_id] { End(call_id); }); };
   return std::make_unique<CallsInside>(context_.loop, context_.shelf(), ready,
@@ -86,7 +86,7 @@ std::unique_ptr<CallsInside> DaemonService::ServeInside(const std::string& call_
 // In a turn of its own beside the other requests of its tenant. The outer call holds no worker
 // while it runs, so its calls never wait for it.
 bool DaemonService::BeginInner(const gateway::Identity& who, const InnerCall& call) {
-  if (!HasRoom(who.tenant)) {
+  if (!HasRoom(LaneOf(who))) {
     return false;
   }
   auto submission = std::make_shared<Submission>();
@@ -113,12 +113,12 @@ bool DaemonService::BeginInner(const gateway::Identity& who, const InnerCall& ca
                                     nullptr});
 }
 
-// The frame is made here, because a reply can be long, and what it takes is the tenant's until the relay has it.
-void DaemonService::EndInner(const store::CallIdentity& inner, uint64_t number,
-                             const call::ToolReply& reply, Nanos cpu_used) {
+// The frame is made here, because a reply can be long, and what it takes is the key's until the relay has it.
+void DaemonService::EndInner(const gateway::Identity& who, const store::CallIdentity& inner,
+                             uint64_t number, const call::ToolReply& reply, Nanos cpu_used) {
   const auto frame = std::make_shared<RelayFrame>();
   frame->bytes = call::EncodeInsideReplyFrame(number, call::WithoutHost(reply));
-  frame->room = context_.workers().queue().HoldAnyway(inner.tenant.name(), frame->bytes.size());
+  frame->room = context_.workers().queue().HoldAnyway(LaneOf(who), frame->bytes.size());
   context_.loop.Post([this, outer = inner.parent_id, number, frame, cpu_used] {
     if (const auto found = calls_.find(outer);
         found != calls_.end() && found->second.inside != nullptr) {

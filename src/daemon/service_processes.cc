@@ -77,7 +77,8 @@ void DaemonService::SignalProcess(const gateway::Identity& who, const gateway::P
       });
 }
 
-// Long polling: looks now, and then again until something came, the process ended, or the client waited long enough.
+// Long polling: looks now, and then again until something came, the process ended, or the client waited long enough. What
+// came is copied and made into an answer on a worker.
 void DaemonService::ReadProcessLog(const gateway::Identity& who, const gateway::ProcessName& name,
                                    gateway::LogRange range,
                                    gateway::Reply<gateway::ProcessLogView> reply) {
@@ -97,13 +98,21 @@ void DaemonService::FollowLog(const gateway::ProcessName& name, const gateway::L
                               Nanos deadline,
                               const gateway::Reply<gateway::ProcessLogView>& reply) {
   std::optional<gateway::ProcessLogView> log =
-      processes_.ReadLog(name.session_id, name.process_id, range.offset, range.limit);
+      processes_.ReadLog(name.session_id, name.process_id, range.offset, 1);
   if (!log) {
     reply(UnknownProcess());
     return;
   }
   if (!log->text.empty() || log->ended || BootTime() >= deadline || !reply.wanted()) {
-    reply(std::move(*log));
+    Answer<gateway::ProcessLogView>(
+        context_, reply, [this, name, range]() -> gateway::Answer<gateway::ProcessLogView> {
+          std::optional<gateway::ProcessLogView> all =
+              processes_.ReadLog(name.session_id, name.process_id, range.offset, range.limit);
+          if (!all) {
+            return UnknownProcess();
+          }
+          return std::move(*all);
+        });
     return;
   }
   const uint64_t number = next_follower_++;

@@ -45,9 +45,11 @@ void DaemonService::AfterEnd(const store::EndedSession& ended, const std::string
 
 bool DaemonService::RemoveFiles(const store::Session& session) {
   const Workspace workspace(context_.sessions, session.workspace);
-  // Also of a session that is not marked: a crash may have come between the image and the mark.
-  if (options_.owner == 0 && !session.id.empty()) {
-    (void)call::AskForVolume(context_.warden, call::WardenVerb::kCloseVolume, session.id, 0);
+  // Also of a session that is not marked: a crash may have come between the image and the mark. The directory goes last:
+  // it is what says that the session is still ending, and where the timer looks for images.
+  if (options_.owner == 0 && !session.id.empty() &&
+      !call::AskForVolume(context_.warden, call::WardenVerb::kCloseVolume, session.id, 0).ok()) {
+    return false;
   }
   return workspace.Remove().ok();
 }

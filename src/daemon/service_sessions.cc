@@ -110,6 +110,7 @@ gateway::SessionView DaemonService::ShowSession(const store::Session& session) c
   view.max_bytes = session.bytes;
   view.max_files = limits::VolumeFiles(session.bytes);
   view.enforced = session.enforced;
+  view.time_left = session.ends_at - context_.store().Now();
   if (session.ended_at && Workspace(context_.sessions, session.workspace).Exists()) {
     view.state = "ending";
   }

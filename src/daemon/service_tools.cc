@@ -50,7 +50,7 @@ void DaemonService::ListTools(const gateway::Identity& who,
     }
     Views views;
     for (const call::ShelfEntry& entry : context_.shelf().List()) {
-      views.push_back(ViewOf(entry, false));
+      views.push_back(ViewOf(entry, ToolDetail::kShort, who.role));
       MarkStopped(*stopped, views.back());
     }
     return views;
@@ -68,7 +68,7 @@ void DaemonService::GetTool(const gateway::Identity& who, const std::string& nam
         }
         for (const call::ShelfEntry& entry : context_.shelf().List()) {
           if (entry.name == name && entry.tool != nullptr) {
-            gateway::ToolView view = ViewOf(entry, true);
+            gateway::ToolView view = ViewOf(entry, ToolDetail::kWhole, who.role);
             MarkStopped(*stopped, view);
             return view;
           }

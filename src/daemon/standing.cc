@@ -14,11 +14,6 @@ namespace {
 using gateway::Refusal;
 using gateway::RefusalKind;
 
-// Whom the kernel named as the owner of this daemon, or root (DaemonService::AuthenticatePeer).
-bool IsOwner(const gateway::Identity& who) {
-  return who.all_tenants && who.key_id.starts_with("uid:");
-}
-
 // Of an identity that came with an API key; tokens and peers have ids of another shape.
 Result<std::optional<store::ApiKey>> KeyOf(store::Store& store, const gateway::Identity& who) {
   if (who.key_id.find(':') != std::string::npos) {
@@ -32,6 +27,11 @@ Refusal Lapsed(std::string message) {
 }
 
 }  // namespace
+
+// Named by the kernel (DaemonService::AuthenticatePeer).
+bool IsOwner(const gateway::Identity& who) {
+  return who.all_tenants && who.key_id.starts_with("uid:");
+}
 
 std::optional<Refusal> FindLapse(store::Store& store, const gateway::Identity& who) {
   if (who.expires_at != Nanos(0) && WallTime() >= who.expires_at) {

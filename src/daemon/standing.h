@@ -3,10 +3,10 @@
 // Whether an identity may act now, asked on the worker that acts and not only when its request began.
 //
 // A request can take long: its body arrives as slowly as the client likes. Meanwhile its key is
-// revoked, its token expires, or a switch stops its agent or its tenant. A switch is stronger than
-// every role that it stops: an operator who is stopped makes no key, opens no session and lifts no
-// switch, also not the one that stops him. What is left is to read the record: calls, receipts,
-// sessions, the audit list, the switches. Everything else in the service goes through here.
+// revoked, its token expires, or a switch stops its agent or its tenant. A switch outranks every
+// role: a stopped operator makes no key, opens no session and lifts no switch, not even the one that
+// stops him. He can still read the record: calls, receipts, sessions, the audit list, the switches.
+// Everything else in the service goes through here.
 //
 // The owner of the daemon and root, on the unix socket without a key, are stopped by no switch: they could edit the
 // store. With `coffer switch` they lift what a tenant cannot lift itself.
@@ -21,6 +21,9 @@
 #include "store/store.h"
 
 namespace coffer::daemon {
+
+// The owner of the daemon, or root, on the unix socket.
+bool IsOwner(const gateway::Identity& who);
 
 // Why this key or token no longer counts, or nothing.
 std::optional<gateway::Refusal> FindLapse(store::Store& store, const gateway::Identity& who);

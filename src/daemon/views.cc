@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/json.h"
+#include "call/agent_words.h"
 #include "policy/blast_radius.h"
 #include "policy/make_envelope.h"
 
@@ -109,7 +110,7 @@ gateway::Refusal BrokenRecord(const std::string& call_id) {
   gateway::Refusal refusal;
   refusal.kind = RefusalKind::kInternal;
   refusal.code = call::kRecordBroken;
-  refusal.message = "the stored data of this call differs from what was sealed, so it is not shown";
+  refusal.message = "the stored data of this call differs from its seal, so it is not shown";
   refusal.hint = "the operator can look with `coffer audit verify`";
   refusal.call_id = call_id;
   return refusal;
@@ -157,7 +158,8 @@ gateway::CallView ViewOf(const store::Call& call, const std::optional<call::Tool
   } else if (call.outcome) {
     view.outcome = store::OutcomeName(*call.outcome);
     if (!call.error_class.empty()) {
-      view.error = gateway::CallError{call.error_class, call.error_message};
+      view.error =
+          gateway::CallError{call.error_class, call::HideHostPaths({}, call.error_message)};
     }
   }
   return view;
@@ -201,16 +203,19 @@ gateway::SwitchView ViewOf(const store::Switch& found) {
   view.target.scope = found.kind == store::SwitchKind::kAgent     ? Scope::kAgent
                       : found.kind == store::SwitchKind::kSession ? Scope::kSession
                       : found.kind == store::SwitchKind::kTenant  ? Scope::kTenant
+                      : found.kind == store::SwitchKind::kBreaker ? Scope::kBreaker
                                                                   : Scope::kTool;
   view.target.name = found.name;
   view.tenant = found.tenant;
   view.reason = found.why;
   view.set_by = found.who;
   view.set_at = found.at;
+  view.until = found.until.value_or(Nanos(0));
   return view;
 }
 
-gateway::ToolView ViewOf(const call::ShelfEntry& entry, bool whole) {
+gateway::ToolView ViewOf(const call::ShelfEntry& entry, ToolDetail detail, gateway::Role reader) {
+  const bool for_agent = reader == gateway::Role::kAgent;
   gateway::ToolView view;
   view.name = entry.name;
   view.state = entry.state == call::ToolState::kReady ? "ready" : "stale";
@@ -219,6 +224,7 @@ gateway::ToolView ViewOf(const call::ShelfEntry& entry, bool whole) {
     view.problem = policy::FormatMistake(
         slash == std::string::npos ? entry.file : entry.file.substr(slash + 1),
         entry.mistakes.front());
+    view.problem = for_agent ? call::HideHostPaths({}, view.problem) : view.problem;
   }
   if (entry.tool == nullptr) {
     return view;
@@ -229,10 +235,12 @@ gateway::ToolView ViewOf(const call::ShelfEntry& entry, bool whole) {
   view.summary = manifest.tool.summary;
   view.effect = policy::EffectName(manifest.tool.effect);
   view.manifest_hash = entry.tool->hash;
-  if (whole) {
+  if (detail == ToolDetail::kWhole) {
     view.input_schema_json = manifest.input_schema;
-    if (const Result<policy::Envelope> envelope = policy::MakeEnvelope(manifest, {}, {});
-        envelope.ok()) {
+    if (Result<policy::Envelope> envelope = policy::MakeEnvelope(manifest, {}, {}); envelope.ok()) {
+      for (policy::Mount& mount : envelope->mounts) {
+        mount.host = for_agent ? mount.at : mount.host;
+      }
       const policy::BlastRadius worst =
           policy::ComputeBlastRadius(*envelope, manifest.network, {}, manifest.tool.effect);
       view.blast_radius = policy::Sentence(worst);
@@ -279,6 +287,8 @@ store::SwitchKind KindOf(gateway::SwitchTarget::Scope scope) {
       return store::SwitchKind::kAgent;
     case Scope::kSession:
       return store::SwitchKind::kSession;
+    case Scope::kBreaker:
+      return store::SwitchKind::kBreaker;
     case Scope::kTenant:
       break;
   }

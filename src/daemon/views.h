@@ -16,14 +16,16 @@ namespace coffer::daemon {
 // A call that exists has a view, however it ended; one that was never admitted has a refusal.
 gateway::Answer<gateway::CallView> ViewOf(const call::ToolReply& reply,
                                           const call::ToolRequest& request);
-// The answer for a call whose record differs from what was sealed: none of its data is shown.
+// The answer for a call whose record differs from its seal: none of its data is shown.
 gateway::Refusal BrokenRecord(const std::string& call_id);
 gateway::CallView ViewOf(const store::Call& call, const std::optional<call::ToolReply>& reply);
 gateway::SessionView ViewOf(const store::Session& session);
 gateway::KeyView ViewOf(const store::ApiKey& key);
 gateway::SwitchView ViewOf(const store::Switch& found);
 // In full, or as an entry of a list.
-gateway::ToolView ViewOf(const call::ShelfEntry& entry, bool whole);
+// For an agent without paths of the host: mounts have the names that they have inside.
+enum class ToolDetail : uint8_t { kShort, kWhole };
+gateway::ToolView ViewOf(const call::ShelfEntry& entry, ToolDetail detail, gateway::Role reader);
 
 gateway::Role RoleOf(store::Role role);
 store::Role RoleOf(gateway::Role role);

@@ -16,7 +16,7 @@ namespace coffer::daemon {
 class Workers {
  public:
   explicit Workers(size_t threads, FairLimits limits = {});
-  ~Workers();  // finishes what was submitted
+  ~Workers();  // finishes all submitted work
   Workers(const Workers&) = delete;
   Workers& operator=(const Workers&) = delete;
 

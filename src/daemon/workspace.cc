@@ -45,6 +45,8 @@ Error NameTaken(const char* why) {
 // Beneath `root` and nowhere else, whatever links lie on the way.
 Result<UniqueFd> OpenBeneath(int root, const std::string& path, int flags, mode_t mode = 0) {
   open_how how{};
+  // A call may have made a fifo or a terminal there: opening it must neither wait nor become our
+  // terminal. openat2 refuses these two flags beside O_PATH.
   how.flags = static_cast<uint64_t>(flags | O_CLOEXEC) |
               ((flags & O_PATH) != 0 ? 0 : uint64_t{O_NONBLOCK | O_NOCTTY});
   how.mode = mode;

@@ -87,7 +87,7 @@ net::Task<AccessAnswer> AccessRequests::Admit(policy::EgressVerdict verdict, Hos
                              : fmt::format("access to {} was asked for and not answered", shown));
 }
 
-// What was decided about this place, or is being decided. A grant that has run out is none.
+// The decided or pending request for this place. A grant whose time is over does not count.
 std::shared_ptr<AccessRequests::Request> AccessRequests::Find(const Place& place) {
   const auto found = requests_.find(place);
   if (found == requests_.end()) {

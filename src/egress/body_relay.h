@@ -6,6 +6,7 @@
 
 #include "egress/buffered_stream.h"
 #include "egress/watchdog.h"
+#include "egress/watched_values.h"
 #include "net/http_head.h"
 
 namespace coffer::egress {
@@ -14,11 +15,14 @@ enum class BodyEnd {
   kWhole,
   kSourceBroken,  // it ended early, or its chunks are not chunks
   kTargetGone,
+  kValueFound,  // it holds a value that must never leave; nothing of the value went on
 };
 
 // Ends if no byte moves for `idle`. `as` is how the target is told where it ends: kChunked, kLength
-// for the same length, or kUntilClose for bare bytes.
+// for the same length, or kUntilClose for bare bytes. `watched` looks at every byte before it goes on; null: no value is
+// looked for.
 net::Task<BodyEnd> RelayBody(BufferedStream& from, const net::HttpBody& body, BufferedStream& to,
-                             net::HttpBody::Kind as, Watchdog& watchdog, std::chrono::seconds idle);
+                             net::HttpBody::Kind as, Watchdog& watchdog, std::chrono::seconds idle,
+                             WatchedStream* watched = nullptr);
 
 }  // namespace coffer::egress

@@ -53,6 +53,8 @@ bool SetSerial(X509* certificate) {
   if (::RAND_bytes(bytes, sizeof(bytes)) != 1) {
     return false;
   }
+  // The highest bit is the sign (RFC 5280 section 4.1.2.2); the next one keeps all 16 bytes in the
+  // encoding.
   bytes[0] = static_cast<unsigned char>((bytes[0] & 0x7f) | 0x40);
   BIGNUM* const number = ::BN_bin2bn(bytes, sizeof(bytes), nullptr);
   const bool set = number != nullptr &&
@@ -234,6 +236,7 @@ UniqueSslContext BoundaryCa::MakeContext(const policy::HostName& host) {
     return nullptr;
   }
   ::SSL_CTX_set_min_proto_version(context.get(), TLS1_2_VERSION);
+  // Nothing of one connection is kept for another: no session, no ticket.
   ::SSL_CTX_set_options(context.get(),
                         SSL_OP_NO_COMPRESSION | SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_TICKET);
   ::SSL_CTX_set_session_cache_mode(context.get(), SSL_SESS_CACHE_OFF);

@@ -1,6 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "egress/buffered_stream.h"
 
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
+#include "egress/tls_stream.h"
+
 namespace coffer::egress {
 namespace {
 
@@ -40,6 +46,32 @@ bool BufferedStream::CountReceived(size_t count) {
     return false;
   }
   return true;
+}
+
+bool BufferedStream::EndedWell() const {
+  if (!ended_) {
+    return false;
+  }
+  net::Socket* const socket = stream_->plain_socket();
+  if (socket == nullptr) {
+    const auto* const tls = dynamic_cast<const TlsStream*>(stream_.get());
+    return tls != nullptr && (::SSL_get_shutdown(tls->ssl()) & SSL_RECEIVED_SHUTDOWN) != 0;
+  }
+  // A read says nothing of an error that another has taken. The state does: these have had a FIN, and TCP_CLOSE is a reset.
+  tcp_info info{};
+  socklen_t size = sizeof(info);
+  if (::getsockopt(socket->native_handle(), IPPROTO_TCP, TCP_INFO, &info, &size) != 0) {
+    return false;  // closed by us
+  }
+  return info.tcpi_state == TCP_CLOSE_WAIT || info.tcpi_state == TCP_LAST_ACK ||
+         info.tcpi_state == TCP_CLOSING || info.tcpi_state == TCP_TIME_WAIT;
+}
+
+void BufferedStream::ResetOnClose(bool reset) {
+  if (net::Socket* const socket = stream_->plain_socket(); socket != nullptr) {
+    net::error_code ignored;
+    socket->set_option(net::asio::socket_base::linger(reset, 0), ignored);
+  }
 }
 
 net::Task<bool> BufferedStream::FillPipe(net::SplicePipe& pipe) {

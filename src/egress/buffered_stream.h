@@ -20,7 +20,7 @@ class BufferedStream {
   // From here on its bytes are charged to `budget`, which outlives it: what goes beyond does not pass, and ends it.
   void Charge(ByteBudget& budget) { budget_ = &budget; }
 
-  // What was read and not used. At most kMostBuffered bytes are read ahead.
+  // Bytes read and not used yet. At most kMostBuffered bytes are read ahead.
   std::string& buffer() { return buffer_; }
   static constexpr size_t kMostBuffered = 64UL * 1024;
   std::string Take(size_t size);  // the first bytes of it
@@ -35,10 +35,17 @@ class BufferedStream {
   static bool ArePlain(BufferedStream& a, BufferedStream& b) {
     return a.stream_->plain_socket() != nullptr && b.stream_->plain_socket() != nullptr;
   }
-  // Fill and Write for two that are plain; the buffer must have been taken. What was filled has to be written before
-  // more is. False of FillPipe: nothing more comes through a pipe, and Fill tells why. `moved` runs after each part.
+  // Fill and Write for two plain streams; the buffer must have been taken. Each FillPipe is written before the next.
+  // False of FillPipe: nothing more comes through a pipe, and Fill tells why. `moved` runs after each part.
   net::Task<bool> FillPipe(net::SplicePipe& pipe);
   net::Task<bool> WritePipe(net::SplicePipe& pipe, const std::function<void()>& moved);
+
+  // After Fill gave false: whether the peer said that this is the end (with TLS by close_notify, else by FIN). Otherwise it
+  // broke off, or was cut here.
+  bool EndedWell() const;
+  // True: until further notice a close, also by the end of this process, is a reset, so that the peer cannot take it for the
+  // end of the message. Not with TLS, where the missing close_notify says the same.
+  void ResetOnClose(bool reset);
 
   net::Stream& stream() { return *stream_; }
   // Another protocol on the same bytes (TLS): the buffer must have been taken.

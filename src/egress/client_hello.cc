@@ -200,4 +200,9 @@ std::optional<Error> CheckServerName(const ClientHello& hello, const policy::Hos
   return std::nullopt;
 }
 
+bool OffersOtherProtocolsOnly(const ClientHello& hello) {
+  return !hello.protocols.empty() && std::find(hello.protocols.begin(), hello.protocols.end(),
+                                               "http/1.1") == hello.protocols.end();
+}
+
 }  // namespace coffer::egress

@@ -42,4 +42,7 @@ ClientHelloStep ReadClientHello(std::string_view bytes);
 // server name (RFC 6066 section 3).
 std::optional<Error> CheckServerName(const ClientHello& hello, const policy::HostName& host);
 
+// Whether the client names protocols (ALPN) and HTTP/1.1 is not one of them: HTTP/2 alone, or none of HTTP.
+bool OffersOtherProtocolsOnly(const ClientHello& hello);
+
 }  // namespace coffer::egress

@@ -19,7 +19,6 @@ using tcp = boost::asio::ip::tcp;
 using Endpoint = net::asio::generic::stream_protocol::endpoint;
 
 constexpr Nanos kTimeOfOne = std::chrono::seconds(5);
-constexpr size_t kMostAddresses = 4;
 constexpr unsigned char kOfferedProtocols[] = "\x08http/1.1";
 
 tcp::endpoint EndpointOf(const IpAddress& address, uint16_t port) {
@@ -38,7 +37,7 @@ tcp::endpoint EndpointOf(const IpAddress& address, uint16_t port) {
 net::Task<Connected> ConnectToOneOf(net::IoExecutor executor, std::vector<IpAddress> addresses,
                                     uint16_t port, Nanos until) {
   Connected connected;
-  for (size_t i = 0; i < addresses.size() && i < kMostAddresses; ++i) {
+  for (size_t i = 0; i < addresses.size() && i < kMostDialled; ++i) {
     const tcp::endpoint endpoint = EndpointOf(addresses[i], port);
     net::Socket socket(executor);
     error_code error;
@@ -54,6 +53,8 @@ net::Task<Connected> ConnectToOneOf(net::IoExecutor executor, std::vector<IpAddr
       watchdog.Stop();
     }
     if (!error) {
+      // A request goes out in several writes. Held back, each would wait for the acknowledgement of
+      // the one before.
       socket.set_option(tcp::no_delay(true), error);
       connected.problem.clear();
       connected.stream = net::MakePlainStream(std::move(socket));
@@ -72,9 +73,11 @@ UniqueSsl MakeTlsClient(SSL_CTX* trust, const std::string& host) {
   }
   ::SSL_set_connect_state(ssl.get());
   X509_VERIFY_PARAM* const verify = ::SSL_get0_param(ssl.get());
+  // Such as *.example.com, but not w*.example.com (X509_check_host(3)).
   ::X509_VERIFY_PARAM_set_hostflags(verify, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
   bool set =
       ::SSL_set_alpn_protos(ssl.get(), kOfferedProtocols, sizeof(kOfferedProtocols) - 1) == 0;
+  // An address stands in a certificate as such, and RFC 6066 allows none in the hello.
   if (const std::optional<IpAddress> address = IpAddress::Parse(host)) {
     set = set && ::X509_VERIFY_PARAM_set1_ip(verify, address->data(), address->size()) == 1;
   } else {

@@ -16,6 +16,8 @@
 
 namespace coffer::egress {
 
+inline constexpr size_t kMostDialled = 4;
+
 struct Connected {
   std::unique_ptr<net::Stream> stream;  // null: no address could be reached
   std::string problem;                  // of the last address that was tried: "Connection refused"

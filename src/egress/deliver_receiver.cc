@@ -9,11 +9,16 @@
 #include <algorithm>
 #include <charconv>
 
+#include "base/ascii.h"
 #include "base/hash.h"
 #include "base/text.h"
+#include "policy/address_class.h"
 
 namespace coffer::egress {
 namespace {
+
+using policy::AddressClass;
+using policy::IpAddress;
 
 constexpr size_t kLongestUrl = 2048;
 constexpr std::string_view kTracesPath = "/v1/traces";
@@ -99,6 +104,38 @@ Result<Receiver> ReadUrl(const std::string& url, std::string_view what) {
   return made;
 }
 
+// Where the kernel, a cloud or a gateway decides who answers: writing the address is not enough.
+bool NeedsRange(AddressClass kind) {
+  return kind == AddressClass::kLinkLocal || kind == AddressClass::kMetadata ||
+         kind == AddressClass::kTranslated;
+}
+
+// What can be said before anything is looked up.
+Status CheckHost(const Receiver& receiver, const AddressGuard& guard, std::string_view what) {
+  std::string name = receiver.host;
+  std::transform(name.begin(), name.end(), name.begin(), LowerCase);
+  if (name.ends_with('.')) {
+    name.pop_back();
+  }
+  if (policy::IsMetadataName(name)) {
+    return BadUrl(what, "names the metadata service of a cloud");
+  }
+  const std::optional<IpAddress> address = IpAddress::Parse(receiver.host);
+  if (!address || MayDial(receiver, guard, *address)) {
+    return {};
+  }
+  const IpAddress plain = policy::Unmapped(*address);
+  const std::optional<policy::AddressBlock> block = policy::BlockOf(plain);
+  const bool opens = block && NeedsRange(block->kind);
+  return Refused("policy.config",
+                 fmt::format("the URL of {} leads to {}, which is {}", what, address->text(),
+                             block ? block->name : "an address that may not be dialled"),
+                 opens ? fmt::format("if it is meant, write dangerously_addresses = [\"{}/{}\"] in "
+                                     "[egress]",
+                                     plain.text(), plain.size() * 8)
+                       : "name a host that can be reached");
+}
+
 }  // namespace
 
 std::string Receiver::shown() const {
@@ -114,8 +151,24 @@ store::KnownReceiver Receiver::Known() const {
   return {name, kind == Kind::kOtlp ? std::vector<std::string>{"call.*"} : events};
 }
 
+bool MayDial(const Receiver& receiver, const AddressGuard& guard, const IpAddress& address) {
+  const std::optional<policy::AddressBlock> block = policy::BlockOf(policy::Unmapped(address));
+  if (block && (block->kind == AddressClass::kUnspecified ||
+                block->kind == AddressClass::kMulticast || block->range.text() == "240.0.0.0/4")) {
+    return false;
+  }
+  const bool written = IpAddress::Parse(receiver.host).has_value();
+  if (written && !(block && NeedsRange(block->kind))) {
+    return true;
+  }
+  if (block && block->kind == AddressClass::kLoopback) {
+    return receiver.this_host;
+  }
+  return !guard.Object(policy::HostName(), address);
+}
+
 Result<std::vector<Receiver>> ReceiversOf(std::span<const WebhookConfig> webhooks,
-                                          const OtlpConfig& otlp) {
+                                          const OtlpConfig& otlp, const AddressGuard& guard) {
   std::vector<Receiver> receivers;
   for (size_t i = 0; i < webhooks.size(); ++i) {
     const WebhookConfig& hook = webhooks[i];
@@ -124,6 +177,7 @@ Result<std::vector<Receiver>> ReceiversOf(std::span<const WebhookConfig> webhook
     if (!made.tls && !made.this_host) {
       return BadUrl(what, "is http:// to another host");
     }
+    TRY(CheckHost(made, guard, what));
     made.name = "webhook-" + HashOf(hook.url).substr(7, 16);
     made.file = hook.secret_file;
     made.events = hook.events;
@@ -139,6 +193,7 @@ Result<std::vector<Receiver>> ReceiversOf(std::span<const WebhookConfig> webhook
     if (!made.tls && !made.this_host && !otlp.headers_file.empty()) {
       return BadUrl("otlp", "is http:// to another host, and its headers may hold a secret");
     }
+    TRY(CheckHost(made, guard, "otlp"));
     made.kind = Receiver::Kind::kOtlp;
     made.name = "otlp-" + HashOf(otlp.endpoint).substr(7, 16);
     made.file = otlp.headers_file;

@@ -6,7 +6,10 @@
 // reached, whatever the gateway asks for. The gateway and the egress role each read it at the
 // start, from the same file; a change takes effect with the next start. Plain http goes only where
 // no third party can listen in: to this host, or, for traces without a secret in their headers, to
-// a collector that the operator names. Nothing here opens the files that hold secrets.
+// a collector that the operator names. A name leads to addresses of the internet, and to ranges
+// that the operator opened. An address that the operator wrote is open by that, also one of a
+// private network; link-local addresses, metadata services of clouds and addresses that stand for
+// another need their range as well. Nothing here opens the files that hold secrets.
 #pragma once
 
 #include <cstdint>
@@ -16,6 +19,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "egress/address_guard.h"
 #include "egress/receiver_config.h"
 #include "store/receivers.h"
 
@@ -41,9 +45,12 @@ struct Receiver {
   store::KnownReceiver Known() const;
 };
 
-// Refused with the URL's place in words if one cannot be used.
+// Refused with the URL's place in words if one cannot be used, or may not be dialled.
 Result<std::vector<Receiver>> ReceiversOf(std::span<const WebhookConfig> webhooks,
-                                          const OtlpConfig& otlp);
+                                          const OtlpConfig& otlp, const AddressGuard& guard);
+
+// Whether this address may be dialled for a receiver.
+bool MayDial(const Receiver& receiver, const AddressGuard& guard, const policy::IpAddress& address);
 
 // The names of the receivers of `event`.
 std::vector<std::string> NamesOfWanting(std::span<const Receiver> receivers,

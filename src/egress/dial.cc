@@ -13,12 +13,12 @@
 #include "base/clock.h"
 #include "egress/buffered_stream.h"
 #include "egress/connect.h"
+#include "egress/deliver_receiver.h"
 #include "egress/name_lookup.h"
 #include "egress/upstream_trust.h"
 #include "egress/watchdog.h"
 #include "net/asio.h"
 #include "net/http_head.h"
-#include "policy/address_class.h"
 
 namespace coffer::egress {
 namespace {
@@ -30,7 +30,7 @@ using Addresses = std::vector<IpAddress>;
 constexpr std::chrono::seconds kWholeDelivery{10};
 constexpr Nanos kRemembered = std::chrono::seconds(30);
 constexpr size_t kMostAtOnce = 128;
-constexpr size_t kMostHead = 8 * 1024;
+constexpr size_t kMostHead = 8 << 10;
 constexpr uint32_t kLongestRetry = 24 * 3600;
 
 struct Outcome {
@@ -192,7 +192,7 @@ class ReceiverDialer : public Dialer {
     }
     Addresses good;
     for (const IpAddress& address : found) {
-      if (MayDial(receiver, guard_, address.text())) {
+      if (MayDial(receiver, guard_, address)) {
         good.push_back(address);
       }
     }
@@ -218,26 +218,6 @@ class ReceiverDialer : public Dialer {
 };
 
 }  // namespace
-
-bool MayDial(const Receiver& receiver, const AddressGuard& guard, const std::string& text) {
-  const auto address = policy::IpAddress::Parse(text);
-  if (!address) {
-    return false;
-  }
-  const auto block = policy::BlockOf(policy::Unmapped(*address));
-  if (block &&
-      (block->kind == policy::AddressClass::kUnspecified ||
-       block->kind == policy::AddressClass::kMulticast || block->range.text() == "240.0.0.0/4")) {
-    return false;
-  }
-  if (policy::IpAddress::Parse(receiver.host)) {
-    return true;  // the operator wrote this very address
-  }
-  if (block && block->kind == policy::AddressClass::kLoopback) {
-    return receiver.this_host;
-  }
-  return !guard.Object(policy::HostName(), *address);
-}
 
 uint32_t ParseRetryAfter(std::string_view text, int64_t now) {
   int64_t seconds = 0;

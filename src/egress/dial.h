@@ -3,10 +3,9 @@
 // One POST to one receiver, from the name to the status: the only code of the daemon that dials.
 //
 // A delivery has ten seconds for everything. Names are resolved here, and the guard that stands
-// before programs inside looks at every address before it is dialled: a name leads to addresses of
-// the internet, and to ranges that the operator opened. An address that the operator wrote is
-// dialled. What is dialled is the address that was looked at. Redirects are an answer like any
-// other. Of the answer only the head is read, at most 8 KiB; its body is never received. TLS is 1.2
+// before programs inside looks at every address before it is dialled (MayDial in
+// deliver_receiver.h). What is dialled is the address that was looked at. Redirects are an answer
+// like any other. Of the answer only the head is read, at most 8 KiB; its body is never received. TLS is 1.2
 // or newer, the certificate must be good for the host.
 #pragma once
 
@@ -35,9 +34,6 @@ class Dialer {
 Result<std::unique_ptr<Dialer>> MakeDialer(net::Loop& loop,
                                            const std::vector<EgressReceiver>& receivers,
                                            const AddressGuard& guard);
-
-// Whether this address may be dialled for a receiver. `address` is numeric.
-bool MayDial(const Receiver& receiver, const AddressGuard& guard, const std::string& address);
 
 // "120" or an HTTP date; 0 for anything else. At most a day.
 uint32_t ParseRetryAfter(std::string_view text, int64_t now);

@@ -71,7 +71,7 @@ bool IsOptOnly(std::string_view rest) {
 std::string Head(const DnsQuestion& question, uint16_t code, uint16_t answers) {
   std::string out;
   Put(out, question.id, 2);
-  // Response, recursion available, and the bit that says what was wished for.
+  // Response, recursion available, and the query's own "recursion desired" bit.
   Put(out, 0x8080U | (question.recursion_desired ? 0x0100U : 0U) | code, 2);
   Put(out, 1, 2);
   Put(out, answers, 2);

@@ -17,6 +17,7 @@
 #include "egress/ca_stock.h"
 #include "egress/proxy_connection.h"
 #include "egress/resolver_socket.h"
+#include "egress/watched_stock.h"
 
 namespace coffer::egress {
 namespace {
@@ -28,7 +29,7 @@ using raw::Syscall;
 constexpr std::chrono::milliseconds kFinishTime{1500};
 constexpr std::chrono::milliseconds kRetryTime{100};
 
-// Where a redirected connection went: the kernel keeps it as the local address of what was accepted.
+// Where a redirected connection went: the kernel keeps it as the local address of the accepted socket.
 std::optional<Destination> DestinationOf(int fd) {
   union {
     sockaddr any;
@@ -55,8 +56,9 @@ std::optional<Destination> DestinationOf(int fd) {
 class AsioProxy : public Proxy {
  public:
   AsioProxy(net::Loop& loop, const policy::ParsedGrants& grants, AddressGuard guard,
-            std::shared_ptr<ServerTrust> trust, std::unique_ptr<BoundaryCa> ca, TrafficLog log,
-            AccessNotifier notify, const ProxyTimes& times)
+            std::shared_ptr<ServerTrust> trust, std::unique_ptr<BoundaryCa> ca,
+            std::shared_ptr<const WatchedValues> watched, TrafficLog log, AccessNotifier notify,
+            const ProxyTimes& times)
       : loop_(loop),
         executor_(net::IoExecutor::InTurns(net::ContextOf(loop))),
         most_(grants.connections == 0
@@ -68,8 +70,9 @@ class AsioProxy : public Proxy {
         resolver_(grants.rules, log),
         meters_(grants.rules),
         access_(executor_, grants.hold_seconds, std::move(notify), times.minute),
-        context_{times,   executor_, grants,         upstream_, resolver_, meters_,
-                 access_, ca_.get(), std::move(log), open_,     pipes_} {}
+        watched_(std::move(watched)),
+        context_{times,   executor_, grants,         upstream_,      resolver_, meters_,
+                 access_, ca_.get(), watched_.get(), std::move(log), open_,     pipes_} {}
 
   const std::string& ca_certificate() const override {
     static const std::string kNone;
@@ -203,6 +206,7 @@ class AsioProxy : public Proxy {
   Resolver resolver_;
   RuleMeters meters_;
   AccessRequests access_;
+  const std::shared_ptr<const WatchedValues> watched_;
   std::set<OpenTraffic*> open_;
   net::PipeAllowance pipes_{kMostPipes};
   const ProxyContext context_;
@@ -219,8 +223,9 @@ class AsioProxy : public Proxy {
 
 Result<std::unique_ptr<Proxy>> MakeProxy(net::Loop& loop, const policy::ParsedGrants& grants,
                                          UpstreamTrust& trust, const std::string& upstream_ca,
-                                         CaStock& authorities, AddressGuard guard, TrafficLog log,
-                                         AccessNotifier notify, const ProxyTimes& times) {
+                                         CaStock& authorities, WatchedStock& watched,
+                                         AddressGuard guard, TrafficLog log, AccessNotifier notify,
+                                         const ProxyTimes& times) {
   std::shared_ptr<ServerTrust> trusted;
   std::unique_ptr<BoundaryCa> ca;
   if (grants.intercepts()) {
@@ -229,6 +234,7 @@ Result<std::unique_ptr<Proxy>> MakeProxy(net::Loop& loop, const policy::ParsedGr
   }
   return std::unique_ptr<Proxy>(
       std::make_unique<AsioProxy>(loop, grants, std::move(guard), std::move(trusted), std::move(ca),
+                                  grants.judges() ? watched.Of(grants.never_send) : nullptr,
                                   std::move(log), std::move(notify), times));
 }
 

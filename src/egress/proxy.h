@@ -7,15 +7,16 @@
 // program sends can make it another's. At most kMostProxyConnections at once; the others wait in the listeners' queues.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
 
+#include "base/clock.h"
 #include "base/result.h"
 #include "egress/access.h"
 #include "egress/address_guard.h"
 #include "egress/listeners.h"
-#include "egress/proxy_times.h"
 #include "egress/traffic.h"
 #include "egress/upstream_trust.h"
 #include "net/loop.h"
@@ -24,6 +25,16 @@
 namespace coffer::egress {
 
 class CaStock;
+class WatchedStock;
+
+// How long a connection of a proxy may stand still. Tests have shorter times.
+struct ProxyTimes {
+  std::chrono::seconds idle{300};  // without a byte either way
+  std::chrono::seconds answer{
+      290};  // for the head of an answer; less, so that the program can be told
+  std::chrono::seconds half_open{60};     // without a byte, once the program has closed its side
+  Nanos minute{std::chrono::minutes(1)};  // of access that is granted for minutes
+};
 
 class Proxy {
  public:
@@ -40,11 +51,12 @@ class Proxy {
   virtual bool idle() const = 0;
 };
 
-// `notify` hears on the loop of access that is asked for. `trust` and `authorities` are asked only
-// if a rule judges requests. `grants` and the loop outlive it.
+// `notify` hears on the loop of access that is asked for. `trust`, `authorities` and `watched` are
+// asked only if a rule judges requests. `grants` and the loop outlive it.
 Result<std::unique_ptr<Proxy>> MakeProxy(net::Loop& loop, const policy::ParsedGrants& grants,
                                          UpstreamTrust& trust, const std::string& upstream_ca,
-                                         CaStock& authorities, AddressGuard guard, TrafficLog log,
-                                         AccessNotifier notify, const ProxyTimes& times = {});
+                                         CaStock& authorities, WatchedStock& watched,
+                                         AddressGuard guard, TrafficLog log, AccessNotifier notify,
+                                         const ProxyTimes& times = {});
 
 }  // namespace coffer::egress

@@ -2,6 +2,9 @@
 #include "egress/proxy_connection.h"
 
 #include <fmt/format.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
 
 #include "egress/boundary_ca.h"
 #include "egress/carry.h"
@@ -21,6 +24,12 @@ constexpr char kSocks5 = 5;
 constexpr char kTlsRecord = 0x16;
 // A TLS alert, so that clients say more than "connection reset": fatal, unrecognized_name.
 constexpr std::string_view kWrongName("\x15\x03\x01\x00\x02\x02\x70", 7);
+
+// Sends the acknowledgement that the kernel would hold back for 40 ms (TCP_QUICKACK, tcp(7)).
+void AcknowledgeNow(net::Socket& socket) {
+  const int on = 1;
+  ::setsockopt(socket.native_handle(), IPPROTO_TCP, TCP_QUICKACK, &on, sizeof(on));
+}
 
 }  // namespace
 
@@ -48,8 +57,8 @@ Task<void> ProxyConnection::Run() {
   } else {
     co_await Serve();
   }
-  // A socket that is closed with unread bytes takes back what was sent: a refusal would be lost
-  // behind a request's body.
+  // Closing a socket with unread bytes resets the connection: the client would lose the refusal if
+  // it was still sending a request's body.
   watchdog_.Within(kLingerTime);
   for (size_t left = kMostLinger; left > 0; --left) {
     client_->buffer().clear();
@@ -229,14 +238,13 @@ Task<void> ProxyConnection::Splice(policy::HostAndPort to, const policy::EgressR
   watchdog_.Within(context_.times.idle);  // dialling has times of its own
   Dialed dialed = co_await context_.upstream.Dial(to.host, to.port);
   if (dialed.stream == nullptr) {
-    if (dialed.refused) {
+    if (dialed.refusal != Dialed::Refusal::kNone) {
       open.Deny(dialed.problem, dialed.fix);
+      open.traffic().leads_to = dialed.leads_to;
     } else {
       open.Fail(dialed.problem);
     }
-    co_await TellRefused(dialect, dialed.refused ? 403 : 502,
-                         dialed.refused ? "address_denied" : "upstream_unreachable", dialed.problem,
-                         dialed.fix);
+    co_await TellRefused(dialect, dialed.status(), dialed.reason(), dialed.problem, dialed.fix);
     co_return;
   }
   upstream_ = std::make_unique<BufferedStream>(std::move(dialed.stream));
@@ -294,17 +302,26 @@ Task<void> ProxyConnection::Intercept(policy::HostAndPort to, OpenTraffic& open)
     co_return;
   }
   const std::string hello = std::exchange(client_->buffer(), {});
+  net::Socket* const socket = client_->stream().plain_socket();
   auto tls = std::make_unique<TlsStream>(client_->TakeStream(), std::move(ssl), hello);
   TlsStream* const server = tls.get();
   client_ = std::make_unique<BufferedStream>(std::move(tls));
   watchdog_.Within(kHeadTime);
   const bool shaken = co_await server->Handshake();
   if (!shaken) {
+    if (OffersOtherProtocolsOnly(ReadClientHello(hello).hello)) {
+      open.Deny("the program speaks no HTTP/1.1, in which requests are judged",
+                "let the program offer HTTP/1.1, or allow the host without a method and a path");
+      co_return;
+    }
     open.Fail(
         "the program did not accept the connection: it must trust the certificate of this "
         "call (SSL_CERT_FILE) and speak HTTP/1.1");
     co_return;
   }
+  // Nothing answers the client's last message, as a server's tickets would. A client that waits for
+  // acknowledgements before it sends small pieces (Nagle) holds its request back until then.
+  AcknowledgeNow(*socket);
   open.Forget();  // each request in it is written down by itself
   co_await Relay(to, /*tls=*/true, "");
 }

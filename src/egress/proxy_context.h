@@ -10,11 +10,12 @@
 
 #include "base/clock.h"
 #include "egress/access_requests.h"
-#include "egress/proxy_times.h"
+#include "egress/proxy.h"
 #include "egress/resolver.h"
 #include "egress/rule_meter.h"
 #include "egress/traffic.h"
 #include "egress/upstream.h"
+#include "egress/watched_values.h"
 #include "net/splice_pipe.h"
 #include "policy/egress_grants.h"
 
@@ -36,7 +37,8 @@ struct ProxyContext {
   Resolver& resolver;
   RuleMeters& meters;
   AccessRequests& access;
-  BoundaryCa* ca;  // null if no rule intercepts
+  BoundaryCa* ca;                // null if no rule intercepts
+  const WatchedValues* watched;  // null if there are no values that must never leave
   TrafficLog log;
   std::set<OpenTraffic*>& open;  // what is going on
   net::PipeAllowance& pipes;
@@ -66,6 +68,8 @@ class OpenTraffic {
     traffic_.reason = std::move(reason);
     traffic_.fix = std::move(fix);
   }
+  // It holds the value of that line of the file.
+  void DenyValue(size_t line);
   // What is inside is written down instead.
   void Forget() {
     closed_ = true;
@@ -93,7 +97,7 @@ inline constexpr const char* kAccessEnded = "the time that access was granted fo
 std::string AnyBytesFix(bool of_tool, const Traffic& to);
 // Of connections that sent something and ended, or did not go on in time, before a request could be read.
 inline constexpr const char* kNoHead =
-    "no request came: what was sent is not a whole head of HTTP, which ends with an empty line "
+    "no request came: the client sent no whole head of HTTP, which ends with an empty line "
     "(CR LF)";
 // What a program inside is told: a status and a JSON body with one line for a person. The connection ends after it.
 std::string RefusalAnswer(int status, std::string_view code, std::string_view message,

@@ -47,10 +47,7 @@ bool IsLeftOut(std::string_view name) {
                                          "X-HTTP-Method",
                                          "X-HTTP-Method-Override",
                                          "X-Method-Override",
-                                         "X-Original-URL",
-                                         "X-Rewrite-URL",
                                          "X-Host",
-                                         "X-Original-Host",
                                          "X-HTTP-Host-Override"};
   // Servers that hand fields on as variables take "_" for "-".
   std::string dashed(name);
@@ -58,7 +55,8 @@ bool IsLeftOut(std::string_view name) {
   const auto begins = [&](std::string_view prefix) {
     return SameText(std::string_view(dashed).substr(0, prefix.size()), prefix);
   };
-  return begins("Proxy-") || begins("X-Forwarded-") ||
+  return begins("Proxy-") || begins("X-Forwarded-") || begins("X-Original-") ||
+         begins("X-Rewrite-") ||
          std::any_of(std::begin(kNames), std::end(kNames),
                      [&](std::string_view other) { return SameText(dashed, other); });
 }

@@ -10,7 +10,7 @@ net::Task<void> ProxyConnection::Socks() {
     while (step.state == SocksStep::State::kMore) {
       const bool more = co_await client_->Fill();
       if (!more) {
-        DenyUnread("no request came: what was sent is a part of SOCKS 5");
+        DenyUnread("no request came: the client sent only a part of SOCKS 5");
         co_return;
       }
       step = read(client_->buffer());

@@ -39,6 +39,16 @@ std::string AnyBytesFix(bool of_tool, const Traffic& to) {
                  : fmt::format("--allow tcp://{}:{}", to.host, to.port);
 }
 
+void OpenTraffic::DenyValue(size_t line) {
+  Deny(fmt::format("the request holds the value of line {} of the file of never_send", line),
+       context_.grants.of_tool
+           ? "leave the value out of the request; what may leave is taken out of the file that "
+             "never_send of [egress] names"
+           : "leave the value out of the request; what may leave is taken out of the file of "
+             "--never-send");
+  traffic_.held_value = true;
+}
+
 std::string RefusalAnswer(int status, std::string_view code, std::string_view message,
                           std::string_view fix) {
   Json json = {{"error", code}, {"message", Printable(message)}};

@@ -15,6 +15,12 @@ using net::Task;
 
 constexpr int kMostInterim = 8;  // responses of 1xx before the one that counts
 
+// The line of a value that would leave in what comes before the body; 0: none.
+size_t FindInHead(const WatchedValues& values, const ProxyRequest& request) {
+  const size_t line = values.FindIn(request.UpstreamHead(/*keep_alive=*/true));
+  return line != 0 ? line : values.FindInTarget(request.path.text() + request.query);
+}
+
 }  // namespace
 
 Task<void> RequestRelay::Run(std::string head) {
@@ -55,7 +61,7 @@ void RequestRelay::DenyUnread() {
   open.Deny(kNoHead, tunnel_ && !tls_ ? AnyBytesFix(context_.grants.of_tool, open.traffic()) : "");
 }
 
-// The time of what was granted, or that the rule allows, is over.
+// The time of the grant, or the time that the rule allows, is over.
 void RequestRelay::EndBoth() {
   client_.stream().Close();
   End();
@@ -76,6 +82,11 @@ Task<void> RequestRelay::Refuse(int status, std::string code, std::string messag
   }
 }
 
+Task<void> RequestRelay::RefuseValue(OpenTraffic& open, size_t line) {
+  open.DenyValue(line);
+  co_await Refuse(403, "never_send", open.traffic().reason, open.traffic().fix);
+}
+
 // One request with its answer. False: the connection ends.
 Task<bool> RequestRelay::Exchange(const std::string& head) {
   answered_ = false;
@@ -88,6 +99,12 @@ Task<bool> RequestRelay::Exchange(const std::string& head) {
   }
   if (!request.ok()) {
     OpenTraffic open(context_, std::move(traffic));
+    // What is wrong with it may quote the value.
+    const size_t quoted = context_.watched == nullptr ? 0 : context_.watched->FindInTarget(head);
+    if (quoted != 0) {
+      co_await RefuseValue(open, quoted);
+      co_return false;
+    }
     open.Deny(request.error().message, "");
     co_await Refuse(RefusalStatus(request.error()), request.error().code, request.error().message,
                     "");
@@ -101,6 +118,20 @@ Task<bool> RequestRelay::Exchange(const std::string& head) {
     OpenTraffic open(context_, std::move(traffic));
     open.Deny("CONNECT on a connection that was used before", "");
     co_await Refuse(400, "connect_not_first", "CONNECT needs a connection of its own", "");
+    co_return false;
+  }
+  // Before everything that could wait, dial or write the path down.
+  const size_t held = context_.watched == nullptr ? 0 : FindInHead(*context_.watched, *request);
+  if (held != 0) {
+    traffic.path.clear();
+    if (context_.watched->FindIn(traffic.method) != 0) {
+      traffic.method.clear();
+    }
+    if (context_.watched->FindIn(traffic.host) != 0) {
+      traffic.host.clear();
+    }
+    OpenTraffic open(context_, std::move(traffic));
+    co_await RefuseValue(open, held);
     co_return false;
   }
   const policy::EgressVerdict verdict = policy::Judge(context_.grants.rules, request->request());
@@ -186,14 +217,13 @@ Task<bool> RequestRelay::Reach(const ProxyRequest& request, OpenTraffic& open) {
     dialed = co_await context_.upstream.Dial(request.to.host, request.to.port);
   }
   if (dialed.stream == nullptr) {
-    if (dialed.refused) {
+    if (dialed.refusal != Dialed::Refusal::kNone) {
       open.Deny(dialed.problem, dialed.fix);
+      open.traffic().leads_to = dialed.leads_to;
     } else {
       open.Fail(dialed.problem);
     }
-    co_await Refuse(dialed.refused ? 403 : 502,
-                    dialed.refused ? "address_denied" : "upstream_unreachable", dialed.problem,
-                    dialed.fix);
+    co_await Refuse(dialed.status(), dialed.reason(), dialed.problem, dialed.fix);
     co_return false;
   }
   upstream_ = std::make_unique<BufferedStream>(std::move(dialed.stream));
@@ -212,14 +242,25 @@ Task<bool> RequestRelay::SendRequest(const ProxyRequest& request, OpenTraffic& o
     }
   }
   const std::string head = request.UpstreamHead(/*keep_alive=*/true);
-  bool sent = co_await upstream_->Write(head);
+  const bool sent = co_await upstream_->Write(head);
+  taken_whole_ = request.body.kind == Kind::kNone;
   if (sent && request.body.kind != Kind::kNone) {
     // A server that takes nothing: its program may have given up long ago.
     const PeerWatch program(
         context_.executor, client_.stream(), context_.times.half_open,
         [this] { upstream_->stream().Close(); }, [this] { return upstream_->sent(); });
-    const BodyEnd end = co_await RelayBody(client_, request.body, *upstream_, request.body.kind,
-                                           watchdog_, context_.times.idle);
+    std::optional<WatchedStream> watched;
+    if (context_.watched != nullptr) {
+      watched.emplace(*context_.watched);
+    }
+    const BodyEnd end =
+        co_await RelayBody(client_, request.body, *upstream_, request.body.kind, watchdog_,
+                           context_.times.idle, watched ? &*watched : nullptr);
+    if (end == BodyEnd::kValueFound) {
+      upstream_->stream().Close();  // a message that cannot be taken for a whole one
+      co_await RefuseValue(open, watched->found());
+      co_return false;
+    }
     if (program.gone()) {
       open.Fail("the program ended the connection while its request was sent");
       co_return false;
@@ -229,10 +270,9 @@ Task<bool> RequestRelay::SendRequest(const ProxyRequest& request, OpenTraffic& o
       co_await Refuse(400, "body_broken", "the request's body is not well formed", "");
       co_return false;
     }
-    sent = end == BodyEnd::kWhole;
+    taken_whole_ = end == BodyEnd::kWhole;
   }
   // A server may answer before it has read everything; so its answer is looked for in any case.
-  (void)sent;
   co_return true;
 }
 
@@ -287,15 +327,21 @@ Task<bool> RequestRelay::Answer(const ProxyRequest& request, OpenTraffic& open) 
     if (request.version == 10 && as.kind == Kind::kChunked) {
       as.kind = Kind::kUntilClose;
     }
-    const bool keep = request.keep_alive && as.kind != Kind::kUntilClose;
+    // What is left of a body that the server did not take must not be read as the next request.
+    const bool keep = request.keep_alive && taken_whole_ && as.kind != Kind::kUntilClose;
     answered_ = true;
     const std::string forwarded = DownstreamHead(*head, as, keep);
     const bool told = co_await client_.Write(forwarded);
     if (!told) {
       co_return false;
     }
+    // Nothing but its end says that such an answer is whole.
+    client_.ResetOnClose(as.kind == Kind::kUntilClose);
     const BodyEnd end = co_await RelayBody(*upstream_, head->body, client_, as.kind, watchdog_,
                                            context_.times.idle);
+    if (end == BodyEnd::kWhole) {
+      client_.ResetOnClose(false);
+    }
     if (end == BodyEnd::kSourceBroken) {
       open.Fail("the server's answer ended early or is not well formed");
       client_.stream().Close();  // an end that cannot be taken for a whole answer

@@ -12,6 +12,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "egress/buffered_stream.h"
 #include "egress/proxy_context.h"
@@ -29,7 +30,7 @@ class RequestRelay {
         client_(client),
         watchdog_(watchdog),
         access_end_(context.executor, [this] { EndBoth(); }),
-        tunnel_(tunnel),
+        tunnel_(std::move(tunnel)),
         tls_(tls) {}
 
   // Until the connection ends. `head` is a first head that was read already, or "".
@@ -41,6 +42,7 @@ class RequestRelay {
   void EndBoth();
   void DenyUnread();
   net::Task<bool> Exchange(const std::string& head);
+  net::Task<void> RefuseValue(OpenTraffic& open, size_t line);
   net::Task<bool> Reach(const ProxyRequest& request, OpenTraffic& open);
   net::Task<bool> SendRequest(const ProxyRequest& request, OpenTraffic& open);
   net::Task<bool> Answer(const ProxyRequest& request, OpenTraffic& open);
@@ -57,6 +59,7 @@ class RequestRelay {
   bool upstream_tls_ = false;
   bool upstream_ends_ = false;  // it takes no further request
   bool answered_ = false;       // a response has begun: no other can be sent
+  bool taken_whole_ = false;    // the request that is answered has left with all of its body
 };
 
 }  // namespace coffer::egress

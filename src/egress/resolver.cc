@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "policy/address_class.h"
 #include "policy/egress_name.h"
 
 namespace coffer::egress {
@@ -50,14 +51,16 @@ std::string Resolver::AnswerName(const DnsQuestion& question, const policy::Host
 }
 
 void Resolver::Deny(std::string host, std::string reason, std::string fix) {
-  if (denied_.size() > kMostDenials || !denied_.insert(host).second) {
+  const bool metadata = policy::IsMetadataName(host);
+  if (metadata ? !denied_metadata_.insert(host).second
+               : denied_.size() > kMostDenials || !denied_.insert(host).second) {
     return;
   }
   Traffic traffic;
   traffic.host = std::move(host);
   traffic.reason = std::move(reason);
   traffic.fix = std::move(fix);
-  if (denied_.size() > kMostDenials) {
+  if (!metadata && denied_.size() > kMostDenials) {
     traffic.host = "";
     traffic.reason =
         fmt::format("more than {} names are not allowed; the others are not listed", kMostDenials);

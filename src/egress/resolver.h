@@ -4,9 +4,9 @@
 //
 // A name that a rule covers gets a synthetic address (name_table.h); which of its ports may be used
 // is judged when a program connects. Every other name does not exist, and is written down as a
-// denial, each once and kMostDenials in all. AAAA and every other type have no data: one address is
-// enough to be led here. The real address of a name is looked up when it is dialled (upstream.h),
-// never here, so a query cannot carry anything out.
+// denial, each once and kMostDenials in all; those of metadata services always. AAAA and every other
+// type have no data: one address is enough to be led here. The real address of a name is looked up
+// when it is dialled (upstream.h), never here, so a query cannot carry anything out.
 #pragma once
 
 #include <optional>
@@ -44,6 +44,7 @@ class Resolver {
   NameTable names_;
   bool ipv6_ = false;
   std::set<std::string> denied_;
+  std::set<std::string> denied_metadata_;  // beside them, so that no flood hides them
 };
 
 }  // namespace coffer::egress

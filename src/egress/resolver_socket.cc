@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 
+#include "base/clock.h"
 #include "base/sys.h"
 
 namespace coffer::egress {
@@ -22,11 +23,13 @@ void ResolverSocket::Listen() {
 }
 
 void ResolverSocket::AnswerSome() {
-  for (int left = kMostAtOnce; left > 0; --left) {
+  const Nanos until = BootTime() + kTurn;
+  for (int left = kMostAtOnce; left > 0 && (left == kMostAtOnce || BootTime() < until); --left) {
     if (!AnswerOne()) {
       return;
     }
   }
+  // Others have their turn: a payload can send queries as fast as it likes.
   waiting_ = loop_.After(kPause, [this] { Listen(); });
 }
 

@@ -2,8 +2,9 @@
 //
 // Carries queries from a UDP socket of a boundary's network to its resolver, and the answers back.
 //
-// A program can send as fast as it likes: kMostAtOnce queries are answered for each turn of the loop, and the next turn
-// comes kPause later. What does not fit the socket's queue meanwhile is dropped by the kernel, as DNS expects.
+// A program can send as fast as it likes, and choose names that take long to read (letters beyond ASCII): queries are
+// answered for one turn of a boundary (ADR 69), kMostAtOnce at most, and the next turn comes kPause later. What does not
+// fit the socket's queue meanwhile is dropped by the kernel, as DNS expects.
 #pragma once
 
 #include <chrono>
@@ -18,6 +19,7 @@ namespace coffer::egress {
 class ResolverSocket {
  public:
   static constexpr int kMostAtOnce = 16;
+  static constexpr std::chrono::microseconds kTurn{50};  // or one query that takes longer
   static constexpr std::chrono::milliseconds kPause{1};
 
   // Answers from here on, until it is dropped. The loop and the resolver outlive it.

@@ -5,7 +5,7 @@
 //
 // What counts is a connection that is passed through, or one request where requests are judged; the
 // rule that allowed it is the one that is charged. Bytes that leave never exceed the limit. Of
-// bytes that come in, what was read beyond the limit is dropped and ends the connection.
+// bytes that come in, a byte beyond the limit is dropped and ends the connection.
 #pragma once
 
 #include <cstdint>
@@ -46,9 +46,9 @@ class RuleMeter {
   // Why the next connection or request must not begin, in one line; nothing if it may.
   std::optional<std::string> Refusal(Nanos now) const;
   ByteBudget& bytes() { return bytes_; }
-  // When what begins now has to end, of BootTime(); 0: never.
+  // When a connection or request that begins now has to end, of BootTime(); 0: never.
   Nanos EndOf(Nanos now) const { return time_ == Nanos(0) ? Nanos(0) : now + time_; }
-  // One line for what was ended then.
+  // One line for a connection or request that was ended then.
   std::string Overtime() const;
 
  private:

@@ -30,7 +30,7 @@ std::string SocksAnswer(SocksReply reply);
 struct SocksStep {
   enum class State : uint8_t { kMore, kDone, kBroken };
   State state = State::kMore;
-  size_t consumed = 0;     // of what was given, if kDone
+  size_t consumed = 0;     // bytes of the input, if kDone
   std::string answer;      // to send now; with kBroken the last thing before the connection ends
   policy::HostAndPort to;  // of ReadSocksRequest
   std::string problem;     // of kBroken

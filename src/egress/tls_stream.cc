@@ -20,6 +20,7 @@ TlsStream::TlsStream(std::unique_ptr<net::Stream> below, UniqueSsl ssl, std::str
     : below_(std::move(below)), ssl_(std::move(ssl)), came_(kRoom, '\0'), leaves_(kRoom, '\0') {
   in_ = ::BIO_new(::BIO_s_mem());
   out_ = ::BIO_new(::BIO_s_mem());
+  // An empty memory BIO then means "later", not the end (BIO_s_mem(3)).
   ::BIO_set_mem_eof_return(in_, -1);
   ::BIO_set_mem_eof_return(out_, -1);
   ::SSL_set_bio(ssl_.get(), in_, out_);
@@ -59,6 +60,8 @@ net::Task<bool> TlsStream::Fill() {
 net::Task<bool> TlsStream::Handshake() {
   for (;;) {
     const int answer = ::SSL_do_handshake(ssl_.get());
+    // Right after the call: it reads the thread's queue of errors (SSL_get_error(3)), which is
+    // cleared next, so that no other connection finds them.
     const int why = ::SSL_get_error(ssl_.get(), answer);
     ::ERR_clear_error();
     const bool sent = co_await Flush();  // an alert too

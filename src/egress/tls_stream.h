@@ -30,7 +30,7 @@ using UniqueSslContext = std::unique_ptr<SSL_CTX, FreeSslContext>;
 
 class TlsStream : public net::Stream {
  public:
-  // `ssl` is set to accept or connect, with everything it verifies. `first`: what was read from `below` before.
+  // `ssl` is set to accept or connect, with everything it verifies. `first`: bytes already read from `below`.
   TlsStream(std::unique_ptr<net::Stream> below, UniqueSsl ssl, std::string_view first);
 
   // Whether it succeeded; SSL_get_verify_result of ssl() says why not.

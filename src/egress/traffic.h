@@ -21,6 +21,8 @@ struct Traffic {
   uint64_t bytes_out = 0;
   uint64_t bytes_in = 0;
   uint64_t millis = 0;
+  std::string leads_to = {};  // the address because of which a name was refused
+  bool held_value = false;    // it was refused because of a value that must never leave
 };
 
 using TrafficLog = std::function<void(const Traffic&)>;

@@ -4,12 +4,14 @@
 #include <fmt/format.h>
 #include <openssl/x509_vfy.h>
 
+#include <algorithm>
 #include <chrono>
 
 #include "egress/connect.h"
 #include "egress/tls_stream.h"
 #include "egress/watchdog.h"
 #include "net/http_head.h"
+#include "policy/address_class.h"
 
 namespace coffer::egress {
 namespace {
@@ -21,13 +23,39 @@ constexpr std::chrono::seconds kHandshakeTime{10};
 
 }  // namespace
 
+int Dialed::status() const {
+  switch (refusal) {
+    case Refusal::kAddress:
+      return 403;
+    case Refusal::kLookups:
+      return 429;
+    case Refusal::kNone:
+      break;
+  }
+  return 502;
+}
+
+std::string Dialed::reason() const {
+  switch (refusal) {
+    case Refusal::kAddress:
+      return "address_denied";
+    case Refusal::kLookups:
+      return "limit_reached";
+    case Refusal::kNone:
+      break;
+  }
+  return "upstream_unreachable";
+}
+
 Upstream::Upstream(const net::IoExecutor& executor, const policy::ParsedGrants& grants,
                    AddressGuard guard, ServerTrust* trust)
     : executor_(executor),
       grants_(grants),
       guard_(std::move(guard)),
       trust_(trust),
-      names_(executor_) {}
+      names_(executor_),
+      lookups_(grants.rules),
+      answered_(executor_, Clock::time_point::max()) {}
 
 Task<std::vector<IpAddress>> Upstream::Resolve(const policy::HostName& host) {
   if (host.address()) {
@@ -40,25 +68,80 @@ Task<std::vector<IpAddress>> Upstream::Resolve(const policy::HostName& host) {
   co_return addresses;
 }
 
+bool Upstream::ChargeLookup(const policy::HostAndPort& to, Dialed& dialed) {
+  const std::optional<std::string> spent = lookups_.Charge(to.host);
+  if (spent) {
+    dialed.refusal = Dialed::Refusal::kLookups;
+    dialed.problem = *spent;
+    dialed.fix = policy::ConnectFix(grants_.rules, {to.host, to.port});
+  }
+  return !spent;
+}
+
+// As many as are dialled; or the one because of which none may be.
+std::vector<IpAddress> Upstream::WorthKeeping(const policy::HostName& host,
+                                              std::vector<IpAddress> found) const {
+  for (const IpAddress& address : found) {
+    if (guard_.Object(host, address)) {
+      return {address};
+    }
+  }
+  found.resize(std::min(found.size(), kMostDialled));
+  return found;
+}
+
+Task<std::vector<IpAddress>> Upstream::ResolveChosen(const policy::HostAndPort& to,
+                                                     Dialed& dialed) {
+  while (lookups_.IsPending(to.host)) {
+    (void)co_await answered_.async_wait(net::kAwaitTuple);
+  }
+  std::vector<IpAddress> addresses;
+  if (const std::vector<IpAddress>* const kept = lookups_.Kept(to.host, BootTime())) {
+    addresses = *kept;
+    co_return addresses;
+  }
+  if (!ChargeLookup(to, dialed)) {
+    co_return addresses;
+  }
+  addresses = co_await names_.Find(to.host.text());
+  lookups_.Keep(to.host, WorthKeeping(to.host, addresses), BootTime());
+  answered_.cancel();
+  co_return addresses;
+}
+
 Task<Dialed> Upstream::Dial(const policy::HostName& host, uint16_t port) {
   Dialed dialed;
   if (const std::optional<std::string> objection = ObjectToHostName(host)) {
-    dialed.refused = true;
+    dialed.refusal = Dialed::Refusal::kAddress;
     dialed.problem = fmt::format("{} is {}", host.text(), *objection);
     co_return dialed;
   }
   const policy::HostAndPort to{host, port};
+  const bool chosen = lookups_.IsChosen(host);
   if (grants_.is_proxied(host)) {
-    dialed = co_await DialThroughProxy(to);
+    if (!chosen || lookups_.IsKnown(host) || ChargeLookup(to, dialed)) {
+      lookups_.Forget(host);  // there is no answer to wait for
+      dialed = co_await DialThroughProxy(to);
+    }
     co_return dialed;
   }
-  std::vector<IpAddress> addresses = co_await Resolve(host);
+  std::vector<IpAddress> addresses;
+  if (chosen && !grants_.resolve.contains(host.text())) {
+    addresses = co_await ResolveChosen(to, dialed);
+  } else {
+    addresses = co_await Resolve(host);
+  }
+  if (dialed.refusal != Dialed::Refusal::kNone) {
+    co_return dialed;
+  }
   for (const IpAddress& address : addresses) {
     if (const std::optional<std::string> objection = guard_.Object(host, address)) {
-      dialed.refused = true;
+      dialed.refusal = Dialed::Refusal::kAddress;
+      dialed.leads_to = host.address() ? "" : address.text();
       dialed.problem =
           fmt::format("{} leads to {}, which is {}", host.text(), address.text(), *objection);
-      const std::string range = fmt::format("{}/{}", address.text(), address.size() * 8);
+      const IpAddress plain = policy::Unmapped(address);  // as the guard takes it
+      const std::string range = fmt::format("{}/{}", plain.text(), plain.size() * 8);
       dialed.fix = grants_.of_tool ? fmt::format(
                                          "[egress] dangerously_addresses = [\"{}\"] in the "
                                          "configuration",
@@ -67,7 +150,11 @@ Task<Dialed> Upstream::Dial(const policy::HostName& host, uint16_t port) {
       co_return dialed;
     }
   }
+  const bool found = !addresses.empty();
   dialed = co_await ConnectTo(to, std::move(addresses));
+  if (found && dialed.stream == nullptr) {
+    lookups_.DoubtAnswer(host, BootTime());
+  }
   co_return dialed;
 }
 
@@ -142,6 +229,7 @@ Task<Dialed> Upstream::DialTls(const policy::HostName& host, uint16_t port) {
   watchdog.Stop();
   const long verified = ::SSL_get_verify_result(tls->ssl());
   if (!shaken || verified != X509_V_OK) {
+    lookups_.DoubtAnswer(host, BootTime());
     dialed.problem = verified != X509_V_OK
                          ? fmt::format("the certificate of {}:{} is not good: {}", host.text(),
                                        port, ::X509_verify_cert_error_string(verified))

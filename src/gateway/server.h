@@ -68,6 +68,10 @@ class Server {
   virtual std::vector<uint16_t> health_ports() const = 0;  // of config.health
   virtual ServerStats stats() const = 0;
 
+  // Accepts and answers /healthz from here on, before the loop runs too; the loop does this when it begins to turn, at
+  // the latest. After privileges were dropped: the thread keeps those that it was born with, and its priority.
+  virtual void StartAccepting() = 0;
+
   // For the handshakes and tokens that follow; connections keep what they began with. A pair that
   // cannot be used changes nothing. Only a server that was opened with TLS can replace it.
   virtual Status ReplaceTls(const TlsPair& pair) = 0;

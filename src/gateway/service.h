@@ -3,8 +3,9 @@
 // What the protocols (HTTP, later MCP and the console) need from the rest of Cofferdam: plain values and one interface.
 //
 // The gateway parses bytes and checks roles; the Service decides and acts. It gets an Identity that came from the
-// channel (key, token, socket), and sees that identity's tenant alone, of an agent only its own: what is another's is
-// kNotFound, as what does not exist (all_tenants sees more). The gateway never sees a path, a store or a process.
+// channel (key, token, socket), and answers with that identity's tenant only, to an agent with its own calls only. An
+// id of another is kNotFound, like one that does not exist (all_tenants sees more). The gateway never sees a path, a
+// store or a process.
 //
 // Threads: every method is called on the loop's thread (net/loop.h) and must not block it; what takes longer than about
 // a millisecond goes to another thread. A Reply (gateway/answer.h) is invoked at most once, on the loop's thread,
@@ -137,7 +138,8 @@ struct SessionView {
   std::string state = "open";  // open | ending (its files are being removed) | ended
   Nanos created_at{0};
   Nanos expires_at{0};
-  Nanos ended_at{0};  // 0: not yet
+  Nanos time_left{0};  // until it expires, by the clock that ends it; the host's may have been set
+  Nanos ended_at{0};   // 0: not yet
   uint64_t calls = 0;
   std::optional<uint64_t> max_calls;
   uint64_t max_bytes = 0;  // of its files; 0: not bounded
@@ -268,8 +270,9 @@ struct NewKey {
 };
 
 // A kill switch: calls of the tool, agent, session or tenant that it names are refused, and running ones are killed.
+// kBreaker is a pause of the circuit breaker, "TOOL:AGENT", which refuses new calls only. It can be lifted, not set.
 struct SwitchTarget {
-  enum class Scope { kTool, kAgent, kSession, kTenant };
+  enum class Scope { kTool, kAgent, kSession, kTenant, kBreaker };
   Scope scope = Scope::kTool;
   std::string name;
 };
@@ -280,6 +283,7 @@ struct SwitchView {
   std::string reason;
   std::string set_by;  // key id
   Nanos set_at{0};
+  Nanos until{0};  // 0: until it is lifted
 };
 
 // ---- the record ----
@@ -310,8 +314,8 @@ struct AuditView {
   Nanos requested_at{0};
   Nanos finished_at{0};               // 0: not yet
   std::optional<uint64_t> log_index;  // of its receipt
-  // "good": the view equals what was sealed. "open": the call has not ended, and nothing is sealed. "broken": the store
-  // differs from what was sealed, and only the call's existence is shown.
+  // "good": the view equals the seal. "open": the call has not ended and has no seal. "broken": the store
+  // differs from the seal, and only the call's existence is shown.
   std::string seal = "open";
 };
 
@@ -348,23 +352,28 @@ class Service {
  public:
   virtual ~Service() = default;
 
-  // Why no new work of the asker is taken now (memory is past its budget), with a time to come back. Cheap: asked for each
-  // request, before its tenant is known and again when it is.
+  // Why no new work of the asker is taken now (memory is past its budget), with a time to come
+  // back. Cheap: asked for each request, before its tenant is known and again when it is.
   virtual std::optional<Refusal> CheckRoom(const Asker& /*asker*/) { return std::nullopt; }
-  // Memory that bodies and answers of the asker's tenant take until the handle is dropped. kIfThereIsRoom: nothing if the
-  // tenant has its share. From any thread.
-  enum class Holding { kIfThereIsRoom, kAnyway };
-  virtual std::shared_ptr<void> Hold(const Asker& /*asker*/, size_t /*bytes*/, Holding /*how*/) {
+  // Memory that a body takes until the handle is dropped: the asker's key's and tenant's. Refused if
+  // one of them has its share. From any thread.
+  virtual Answer<std::shared_ptr<void>> Hold(const Asker& /*asker*/, size_t /*bytes*/) {
+    return std::shared_ptr<void>(std::make_shared<int>());
+  }
+  // The same for an answer, which is there already. From any thread.
+  virtual std::shared_ptr<void> HoldAnyway(const Asker& /*asker*/, size_t /*bytes*/) {
     return std::make_shared<int>();
   }
   // Runs what takes long (making or parsing a large body) on another thread, in the turn of the asker's tenant. False
   // if the tenant has its share of work waiting; then it never runs. Here: at once.
+  // NOLINTNEXTLINE(performance-unnecessary-value-param): the daemon keeps it
   [[nodiscard]] virtual bool Offload(const Asker& /*asker*/, std::function<void()> work) {
     work();
     return true;
   }
 
   // The same for one step of an answer that was begun: never refused. One at a time for each request.
+  // NOLINTNEXTLINE(performance-unnecessary-value-param): the daemon keeps it
   virtual void Continue(const Asker& /*asker*/, std::function<void()> work) { work(); }
 
   // Once per request, before its body is read. kUnauthenticated without a valid credential.
@@ -383,9 +392,9 @@ class Service {
   [[nodiscard]] virtual WaitHandle WaitEvents(const Identity& who, const std::string& call_id,
                                               uint64_t after, size_t max_bytes,
                                               Reply<EventBatch> reply) = 0;
-  // Whether the identity may still watch a call that runs, or get the last words of one that has ended. An answer that
-  // goes on asks again and again: its key is revoked or expires, or a switch stops its agent, long after the request was
-  // let in. The refusal says which.
+  // Whether the identity may still watch a call that runs, or get the last words of one that has
+  // ended. An answer that goes on asks again and again: its key is revoked or expires, or a switch
+  // stops its agent, long after the request was let in. The refusal says which.
   virtual void CheckWatcher(const Identity& who, Watched what, Reply<Nothing> reply) = 0;
 
   virtual void CreateSession(const Identity& who, SessionRequest request,

@@ -81,8 +81,8 @@ class BorrowedUid {
   pid_t parent_ = 0;
 };
 
-// The uid of the range that is this supervisor's, or a small one where that is not mapped. Where neither is, none is
-// borrowed, and Identify cannot map the uid that is returned: it says so, unless the clone itself has a better reason.
+// The uid of the range that belongs to this supervisor's pid, or a small one where that is not mapped. Where neither is
+// mapped, none is borrowed: the clone or Identify then fails with the returned uid and reports the reason.
 uint32_t BorrowBoundaryUid(const UidRange& uids, BorrowedUid& borrowed) {
   const auto pid = static_cast<uint32_t>(::getpid());
   const uint32_t wanted = uids.first + pid % uids.count;
@@ -139,6 +139,8 @@ Result<Boundary> Boundary::Spawn(const BoundaryPlan& plan, OwnWords own) {
   boundary.control_ = UniqueFd(ends[0]);
   UniqueFd child_end(ends[1]);
 
+  // For init: while it shares our descriptor table, only this tells it that we are gone
+  // (child/handover.cc).
   answer = Syscall(SYS_pidfd_open, ::getpid(), 0);
   if (answer < 0) {
     return sys::ErrnoError("isolation.pidfd", "cannot open a descriptor of ourselves", answer);
@@ -240,6 +242,7 @@ Status Boundary::Identify() {
   if (plan_->own_uid) {
     wrote = WriteMaps(host_uid_);
   } else {
+    // Without CAP_SETGID the kernel takes a gid map only after this (user_namespaces(7)).
     wrote = sys::WriteFile(fmt::format("/proc/{}/setgroups", pid_), "deny");
     if (wrote.ok()) {
       wrote = WriteMaps(::getegid());
@@ -376,13 +379,15 @@ Status Boundary::AwaitReady() {
 
 Status Boundary::Start() {
   TRY(Tell('S'));
-  // Beside the command: what was kept for init while it shared our table.
+  // While the command starts: free the parts kept for init while it shared our descriptor table.
   self_.Reset();
   plan_block_.Reset();
   ends_block_.Reset();
   return {};
 }
 
+// In a container init is pid 1 of its namespace, and the kernel ends all of it with init
+// (pid_namespaces(7)). At the process level the supervisor ends what is left (process_tree.h).
 void Boundary::Kill() { (void)Syscall(SYS_pidfd_send_signal, pidfd_.get(), SIGKILL, 0, 0); }
 
 void Boundary::Forward(int signal) {

@@ -95,7 +95,6 @@ class Boundary {
   const std::vector<UniqueFd>& tmpfs() const { return tmpfs_; }
   int pidfd() const { return pidfd_.get(); }  // readable when init has ended
   pid_t init_pid() const { return pid_; }
-  int control_fd() const { return control_.get(); }
   const BoundaryPlan& plan() const { return *plan_; }
   // The seccomp notification descriptor, once ready; given away once.
   UniqueFd TakeListener();

@@ -19,9 +19,9 @@
 namespace coffer::isolation {
 namespace {
 
-constexpr std::string_view kOwnPlaces[] = {"/",          "/etc",  "/dev", "/proc", "/tmp",
-                                           "/workspace", "/in",   "/usr", "/bin",  "/lib",
-                                           "/lib64",     "/sbin", "/sys", "/run"};
+constexpr std::string_view kBoundaryPlaces[] = {"/",          "/etc",  "/dev", "/proc", "/tmp",
+                                                "/workspace", "/in",   "/usr", "/bin",  "/lib",
+                                                "/lib64",     "/sbin", "/sys", "/run"};
 // Below these only runtimes are ever shown, so one Landlock rule each is enough.
 constexpr std::string_view kSystemTops[] = {"/usr", "/bin", "/sbin", "/lib", "/lib64"};
 constexpr uint64_t kTmpInodes = 4096;
@@ -33,7 +33,7 @@ bool Inside(std::string_view path, std::string_view tree) {
 
 std::string TopOf(const std::string& path) { return path.substr(0, path.find('/', 1)); }
 
-// A mount of what was examined: by its descriptor, or compared with it.
+// A mount of exactly the examined file: by its descriptor, or compared with it.
 BindMount BindOf(const HostPath& path, std::string at, bool supervised) {
   BindMount bind;
   bind.host = path.path;
@@ -55,11 +55,16 @@ BindMount DeviceBind(const char* host, unsigned number_major, unsigned number_mi
 }
 
 // /dev/null without its mount's permission to be a device: it covers a fifo, and cannot be opened.
-void CoverFifos(const std::string& directory, const std::vector<std::string>& fifos,
+// Behind an overlay it is another inode, with nothing of the host at its other end.
+void CoverFifos(const std::string& directory, const std::vector<CoveredFile>& fifos, bool overlay,
                 RootPart& root) {
-  for (const std::string& fifo : fifos) {
+  for (const CoveredFile& fifo : fifos) {
     BindMount cover = DeviceBind("/dev/null", 1, 3);
-    cover.at = directory + "/" + fifo;
+    cover.at = directory + "/" + fifo.path;
+    if (!overlay) {
+      cover.place_dev = fifo.dev;
+      cover.place_ino = fifo.ino;
+    }
     cover.usable_device = cover.writable = false;
     cover.covers = true;
     root.binds.push_back(std::move(cover));
@@ -79,7 +84,7 @@ void AddRuntime(const policy::Envelope& envelope, const OpenedRuntime& runtime, 
       PutBehindOverlay(bind, root);
     }
     root.binds.push_back(bind);
-    CoverFifos(file.inside, runtime.fifos[i], root);
+    CoverFifos(file.inside, runtime.fifos[i], !bind.overlay_upper.empty(), root);
     dirs.AddParentsOf(file.inside);
     if (file.directory) {
       dirs.Add(file.inside);
@@ -194,6 +199,8 @@ void AddMounts(const policy::Envelope& envelope, const std::vector<OpenedMount>&
     bind.executable = exec;
     bind.id_mapped = true;
     bind.link = mount.link;
+    bind.place_dev = mount.place_dev;
+    bind.place_ino = mount.place_ino;
     if (BehindOverlay(envelope, mount)) {
       PutBehindOverlay(bind, root);
     }
@@ -210,7 +217,7 @@ void AddMounts(const policy::Envelope& envelope, const std::vector<OpenedMount>&
   }
   // Last: a mount within another one would hide a cover below it.
   for (const OpenedMount& mount : mounts) {
-    CoverFifos(mount.at, mount.fifos, root);
+    CoverFifos(mount.at, mount.fifos, BehindOverlay(envelope, mount), root);
   }
 }
 
@@ -224,8 +231,18 @@ size_t LongestName(std::string_view path) {
 
 }  // namespace
 
-bool IsOwnPlace(std::string_view at) {
-  return std::find(std::begin(kOwnPlaces), std::end(kOwnPlaces), at) != std::end(kOwnPlaces);
+bool IsBoundaryPlace(std::string_view at) {
+  return std::find(std::begin(kBoundaryPlaces), std::end(kBoundaryPlaces), at) !=
+         std::end(kBoundaryPlaces);
+}
+
+bool LiesAround(const OpenedMount& outer, const OpenedMount& inner) {
+  const auto own_place = [](const OpenedMount& mount) {
+    return mount.path.directory && mount.at == mount.path.path;
+  };
+  return inner.project && !inner.within && !outer.project && !outer.within && !outer.workspace &&
+         outer.access == policy::Access::kRead && own_place(outer) && own_place(inner) &&
+         Inside(inner.at, outer.at);
 }
 
 Status CheckTargets(const std::vector<OpenedMount>& mounts, const RuntimeSet& runtime) {
@@ -241,7 +258,7 @@ Status CheckTargets(const std::vector<OpenedMount>& mounts, const RuntimeSet& ru
                                  at, at.size(), LongestName(at)),
                      "names have at most 255 bytes, paths 4095");
     }
-    if (IsOwnPlace(at) || Inside(at, "/dev") || Inside(at, "/proc") || Inside(at, "/etc") ||
+    if (IsBoundaryPlace(at) || Inside(at, "/dev") || Inside(at, "/proc") || Inside(at, "/etc") ||
         Inside(at, "/sys") || Inside(at, "/in")) {
       return Refused("policy.mount.target",
                      fmt::format("{} cannot be a mount target: Cofferdam makes it itself", at),
@@ -271,10 +288,14 @@ Status CheckTargets(const std::vector<OpenedMount>& mounts, const RuntimeSet& ru
       if (mounts[j].within) {
         continue;
       }
+      if (LiesAround(mounts[j], mounts[i])) {
+        continue;
+      }
       if (at == other || Inside(at, other) || Inside(other, at)) {
         return Refused("policy.mount.overlap",
                        fmt::format("the mount targets {} and {} overlap", other, at),
-                       "give each mount a place of its own");
+                       "give each mount a place of its own; only --project DIR may lie in a "
+                       "directory that --ro shows at its own place");
       }
     }
   }

@@ -11,7 +11,7 @@ namespace {
 const std::string kPlace = "/.coffer/overlay";
 // The layer's directories and what the kernel makes and removes while it tries them out.
 constexpr uint64_t kInodes = 16;
-constexpr uint64_t kBytes = 64 * 1024;
+constexpr uint64_t kBytes = 64 << 10;
 
 }  // namespace
 

@@ -12,18 +12,20 @@
 namespace coffer::isolation {
 namespace {
 
-Error CannotCover(const HostPath& path, const std::vector<std::string>& fifos) {
+Error CannotCover(const HostPath& path, const std::vector<CoveredFile>& fifos) {
   return Refused("policy.path.fifo",
                  fmt::format("{} holds a fifo ({}), and the process level cannot cover it",
-                             path.path, fifos.front()),
+                             path.path, fifos.front().path),
                  "use --level container, or move the fifo away");
 }
 
 // What cannot be covered is not granted: the parts of /usr beside it are, one by one.
-void AddPartsOfUsr(const OpenedRuntime& runtime, const std::vector<std::string>& files,
+void AddPartsOfUsr(const OpenedRuntime& runtime, const std::vector<CoveredFile>& files,
                    BoundaryPlan& plan) {
   HiddenUsr hidden;
-  hidden.files = files;
+  for (const CoveredFile& file : files) {
+    hidden.files.push_back(file.path);
+  }
   for (const std::string& directory : runtime.hidden) {
     hidden.directories.push_back(directory.substr(std::string_view("/usr/").size()));
   }

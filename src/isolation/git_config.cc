@@ -113,6 +113,7 @@ class Reader {
       }
       value = std::move(*read);
     }
+    value.resize(std::min(value.find('\0'), value.size()));  // to git it is a string of C
     settings_.push_back({section_, subsection_, std::move(key), std::move(value)});
     return true;
   }
@@ -142,10 +143,7 @@ class Reader {
       if (c == '\\') {
         c = Next();
         if (c == '\n') {
-          if (end_) {
-            return std::nullopt;
-          }
-          continue;
+          continue;  // the end of the text then ends the value, as it does for git
         }
         constexpr std::string_view kEscapes = "tbn\\\"";
         constexpr std::string_view kMeant = "\t\b\n\\\"";

@@ -12,6 +12,7 @@
 
 #include <array>
 
+#include "base/path_words.h"
 #include "base/regular_file.h"
 #include "base/sys.h"
 #include "isolation/home_directories.h"
@@ -63,13 +64,13 @@ Error OpenError(const std::string& path, Error error) {
   error.code = "policy.path";
   if (error.sys_errno == ELOOP) {
     error.code = "policy.path.link";
-    error.message = fmt::format("{} is a symbolic link, or lies behind one", path);
+    error.message = fmt::format("{} is a symbolic link, or lies behind one", PathInWords(path));
     char* real = ::realpath(path.c_str(), nullptr);
-    error.hint =
-        real != nullptr ? fmt::format("if you mean {}, name that", real) : "name the real path";
+    error.hint = real != nullptr ? fmt::format("if you mean {}, name that", PathInWords(real))
+                                 : "name the real path";
     ::free(real);
   } else if (error.sys_errno == ENOENT) {
-    error.message = fmt::format("{} does not exist", path);
+    error.message = fmt::format("{} does not exist", PathInWords(path));
     error.hint = "create it first, or leave the flag out";
   } else if (error.sys_errno == ENOSYS) {
     error.kind = ErrorKind::kHost;
@@ -159,12 +160,13 @@ Result<HostPath> ExamineHostPath(std::string path, BindReason reason, SystemPath
     return HostFault("policy.path", fmt::format("cannot look at {}", opened.path));
   }
   if (!S_ISDIR(info.st_mode) && !S_ISREG(info.st_mode)) {
-    return Refused("policy.path.kind", fmt::format("{} is a socket, fifo or device", opened.path),
+    return Refused("policy.path.kind",
+                   fmt::format("{} is a socket, fifo or device", PathInWords(opened.path)),
                    "only files and directories can be brought into a boundary");
   }
   if (PseudoFileSystem(file_system.f_type)) {
-    return Refused("policy.path.kind",
-                   fmt::format("{} is on a pseudo file system of the kernel", opened.path));
+    return Refused("policy.path.kind", fmt::format("{} is on a pseudo file system of the kernel",
+                                                   PathInWords(opened.path)));
   }
   opened.directory = S_ISDIR(info.st_mode);
   opened.dev = info.st_dev;
@@ -182,14 +184,14 @@ Status CheckNotBroad(const HostPath& path) {
   }
   for (const char* broad : kNeverByAnyName) {
     if (SameDirectory(broad, path)) {
-      return TooBroad(fmt::format("{} is {} under another name", path.path, broad));
+      return TooBroad(fmt::format("{} is {} under another name", PathInWords(path.path), broad));
     }
   }
   if (path.directory) {
     const char* const given = ::getenv("HOME");
     for (const std::string& home : {OwnHome(), std::string(given == nullptr ? "" : given)}) {
       if (home.starts_with('/') && SameDirectory(home.c_str(), path)) {
-        return TooBroad(fmt::format("{} is a whole home directory", path.path));
+        return TooBroad(fmt::format("{} is a whole home directory", PathInWords(path.path)));
       }
     }
   }

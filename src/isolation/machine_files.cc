@@ -20,6 +20,9 @@ namespace {
 constexpr size_t kMostCpuText =
     16384;  // several times one CPU's; the rest of the file is not generated
 
+// Each CPU with files of its own makes every start some microseconds longer.
+constexpr size_t kMostCpusWithTopology = 16;
+
 // "0-3,7", as the kernel writes sets of CPUs.
 std::string CpuList(const std::vector<unsigned>& cpus) {
   std::string list;
@@ -33,6 +36,19 @@ std::string CpuList(const std::vector<unsigned>& cpus) {
     i = last + 1;
   }
   return list + "\n";
+}
+
+// "00000001,00000003": sets of CPUs in hexadecimal, the highest 32 first.
+std::string CpuMask(const std::vector<unsigned>& cpus) {
+  std::vector<uint32_t> words(cpus.back() / 32 + 1);
+  for (const unsigned cpu : cpus) {
+    words[cpu / 32] |= uint32_t{1} << cpu % 32;
+  }
+  std::string mask;
+  for (auto word = words.rbegin(); word != words.rend(); ++word) {
+    mask += fmt::format("{}{:08x}", mask.empty() ? "" : ",", *word);
+  }
+  return mask + "\n";
 }
 
 // One CPU's text with the numbers of another. What counts cores and threads counts the boundary's.
@@ -172,11 +188,21 @@ std::vector<PrivateFile> SysFiles(const Machine& machine) {
   const std::string cpus = "/sys/devices/system/cpu/";
   const unsigned last = machine.cpus.back();
   const std::string possible = last == 0 ? "0\n" : fmt::format("0-{}\n", last);
-  return {
+  std::vector<PrivateFile> files = {
       {cpus + "online", CpuList(machine.cpus), 0444},
       {cpus + "possible", possible, 0444},
       {cpus + "present", possible, 0444},
   };
+  if (machine.cpus.size() > kMostCpusWithTopology) {
+    return files;  // none: of some CPUs alone, programs would count only those
+  }
+  // As in /proc/cpuinfo: each CPU is a core, and all are one socket.
+  for (const unsigned cpu : machine.cpus) {
+    const std::string topology = fmt::format("{}cpu{}/topology/", cpus, cpu);
+    files.push_back({topology + "thread_siblings", CpuMask({cpu}), 0444});
+    files.push_back({topology + "core_siblings", CpuMask(machine.cpus), 0444});
+  }
+  return files;
 }
 
 }  // namespace coffer::isolation

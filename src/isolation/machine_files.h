@@ -24,7 +24,8 @@ struct Machine {
   int64_t began = 0;           // seconds since 1970
 };
 
-// The machine that a boundary of this process would see. `memory` is its cap; a cap above the host's memory promises nothing.
+// The machine that a boundary of this process would see. `memory` is its cap; a cap above the
+// host's memory promises nothing.
 Machine ReadMachine(uint64_t memory);
 
 // The text about the first CPU in /proc/cpuinfo.

@@ -21,6 +21,8 @@ using raw::Arg;
 using raw::Syscall;
 
 Result<UniqueFd> MakeIdMap(const HostPath& path, uint32_t boundary_uid) {
+  // The kernel takes an id map for a mount as a user namespace (mount_setattr(2), MOUNT_ATTR_IDMAP,
+  // Linux 5.12). A process has to live in it until it is opened.
   clone_args args{};
   int pidfd = -1;
   args.flags = CLONE_NEWUSER | CLONE_PIDFD;
@@ -70,6 +72,8 @@ Result<UniqueFd> CloneTree(const HostPath& path, const UniqueFd& id_map, policy:
   attributes.userns_fd = static_cast<uint64_t>(id_map.get());
   const long answer = Syscall(SYS_mount_setattr, owned.get(), Arg(""), AT_EMPTY_PATH,
                               Arg(&attributes), sizeof(attributes));
+  // Without an id map a file can still be read as its mode allows. Only writing needs the owner's
+  // uid.
   if (answer < 0 && access == policy::Access::kWrite) {
     Error error = sys::ErrnoError("isolation.mount.idmap",
                                   fmt::format("cannot id-map {}", path.path), answer);

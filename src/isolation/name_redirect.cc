@@ -62,10 +62,6 @@ Family Ipv6() {
           BytesOf(policy::kRedirectAddress6)};
 }
 
-constexpr uint16_t Nft(uint16_t message) {
-  return static_cast<uint16_t>(NFNL_SUBSYS_NFTABLES << 8 | message);
-}
-
 // One expression of a rule: its name, and attributes that `fill` adds.
 template <typename Fill>
 void AddExpression(NetlinkRequest& request, std::string_view name, Fill fill) {
@@ -83,10 +79,11 @@ void AddValue(NetlinkRequest& request, uint16_t type, std::string_view value) {
   request.EndNested(nested);
 }
 
-void AddCompare(NetlinkRequest& request, std::string_view value) {
+void AddCompare(NetlinkRequest& request, nft_cmp_ops compare, uint32_t place,
+                std::string_view value) {
   AddExpression(request, "cmp", [&] {
-    request.AddBigEndian(NFTA_CMP_SREG, NFT_REG32_00);
-    request.AddBigEndian(NFTA_CMP_OP, NFT_CMP_EQ);
+    request.AddBigEndian(NFTA_CMP_SREG, place);
+    request.AddBigEndian(NFTA_CMP_OP, compare);
     AddValue(request, NFTA_CMP_DATA, value);
   });
 }
@@ -98,33 +95,42 @@ void AddLoad(NetlinkRequest& request, uint32_t place, std::string_view value) {
   });
 }
 
-// meta l4proto tcp ip daddr 198.18.0.0/15 tproxy to 198.18.0.1:3129
-// meta l4proto tcp ip6 daddr 2001:2::/48 tproxy to [2001:2::1]:3129
-void AddExpressions(NetlinkRequest& request, const Family& family) {
-  const uint8_t tcp = IPPROTO_TCP;
-  const uint16_t port = htons(policy::kRedirectPort);
+// Where a rule has the address that a packet goes to: as it is, and without the bits below the block.
+constexpr uint32_t kAddress = NFT_REG32_00;
+constexpr uint32_t kMasked = NFT_REG32_04;
+
+// meta l4proto PROTOCOL ip daddr 198.18.0.0/15
+// meta l4proto PROTOCOL ip6 daddr 2001:2::/48
+void AddMatch(NetlinkRequest& request, const Family& family, uint8_t protocol) {
   const std::array<char, sizeof(in6_addr)> none{};
   const auto size = static_cast<uint32_t>(family.block.size());
-  const uint32_t behind = NFT_REG32_00 + size / sizeof(uint32_t);  // the address in registers
   AddExpression(request, "meta", [&] {
     request.AddBigEndian(NFTA_META_DREG, NFT_REG32_00);
     request.AddBigEndian(NFTA_META_KEY, NFT_META_L4PROTO);
   });
-  AddCompare(request, BytesOf(tcp));
+  AddCompare(request, NFT_CMP_EQ, NFT_REG32_00, BytesOf(protocol));
   AddExpression(request, "payload", [&] {
-    request.AddBigEndian(NFTA_PAYLOAD_DREG, NFT_REG32_00);
+    request.AddBigEndian(NFTA_PAYLOAD_DREG, kAddress);
     request.AddBigEndian(NFTA_PAYLOAD_BASE, NFT_PAYLOAD_NETWORK_HEADER);
     request.AddBigEndian(NFTA_PAYLOAD_OFFSET, family.destination);
     request.AddBigEndian(NFTA_PAYLOAD_LEN, size);
   });
   AddExpression(request, "bitwise", [&] {
-    request.AddBigEndian(NFTA_BITWISE_SREG, NFT_REG32_00);
-    request.AddBigEndian(NFTA_BITWISE_DREG, NFT_REG32_00);
+    request.AddBigEndian(NFTA_BITWISE_SREG, kAddress);
+    request.AddBigEndian(NFTA_BITWISE_DREG, kMasked);
     request.AddBigEndian(NFTA_BITWISE_LEN, size);
     AddValue(request, NFTA_BITWISE_MASK, family.mask);
     AddValue(request, NFTA_BITWISE_XOR, {none.data(), size});
   });
-  AddCompare(request, family.block);
+  AddCompare(request, NFT_CMP_EQ, kMasked, family.block);
+}
+
+// tproxy to 198.18.0.1:3129
+// tproxy to [2001:2::1]:3129
+void AddRedirect(NetlinkRequest& request, const Family& family) {
+  const uint16_t port = htons(policy::kRedirectPort);
+  const auto behind =
+      static_cast<uint32_t>(NFT_REG32_00 + family.arrival.size() / sizeof(uint32_t));
   AddLoad(request, NFT_REG32_00, family.arrival);
   AddLoad(request, behind, BytesOf(port));
   AddExpression(request, "tproxy", [&] {
@@ -132,6 +138,15 @@ void AddExpressions(NetlinkRequest& request, const Family& family) {
     request.AddBigEndian(NFTA_TPROXY_REG_ADDR, NFT_REG32_00);
     request.AddBigEndian(NFTA_TPROXY_REG_PORT, behind);
   });
+}
+
+// ip daddr != 198.18.0.1 counter
+// ip6 daddr != 2001:2::1 counter
+//
+// The first of these is where the resolver answers; neither stands for a name.
+void AddCount(NetlinkRequest& request, const Family& family) {
+  AddCompare(request, NFT_CMP_NEQ, kAddress, family.arrival);
+  AddExpression(request, "counter", [] {});
 }
 
 // ip address add 198.18.0.1/15 dev lo scope host
@@ -174,16 +189,27 @@ Status MakeAddress6(int socket) {
   return request.Send(socket, "cannot give the loopback the IPv6 addresses of names");
 }
 
-// A table, a chain and a rule for each family, all or none.
+// A rule at the end of the chain; `fill` adds its expressions.
+template <typename Fill>
+void AddRule(NetlinkRequest& request, std::string_view head, Fill fill) {
+  request.Begin(NftType(NFT_MSG_NEWRULE), NLM_F_ACK | NLM_F_CREATE | NLM_F_APPEND, head);
+  request.AddText(NFTA_RULE_TABLE, kTable);
+  request.AddText(NFTA_RULE_CHAIN, kChain);
+  const size_t expressions = request.BeginNested(NFTA_RULE_EXPRESSIONS);
+  fill();
+  request.EndNested(expressions);
+}
+
+// A table, a chain and two rules for each family, all or none.
 Status MakeRules(int socket, std::span<const Family> families) {
   const nfgenmsg batch{AF_UNSPEC, NFNETLINK_V0, htons(NFNL_SUBSYS_NFTABLES)};
   NetlinkRequest request;
   request.Begin(NFNL_MSG_BATCH_BEGIN, 0, BytesOf(batch));
   for (const Family& family : families) {
     const nfgenmsg head{family.number, NFNETLINK_V0, 0};
-    request.Begin(Nft(NFT_MSG_NEWTABLE), NLM_F_CREATE | NLM_F_EXCL, BytesOf(head));
+    request.Begin(NftType(NFT_MSG_NEWTABLE), NLM_F_CREATE | NLM_F_EXCL, BytesOf(head));
     request.AddText(NFTA_TABLE_NAME, kTable);
-    request.Begin(Nft(NFT_MSG_NEWCHAIN), NLM_F_CREATE | NLM_F_EXCL, BytesOf(head));
+    request.Begin(NftType(NFT_MSG_NEWCHAIN), NLM_F_CREATE | NLM_F_EXCL, BytesOf(head));
     request.AddText(NFTA_CHAIN_TABLE, kTable);
     request.AddText(NFTA_CHAIN_NAME, kChain);
     const size_t hook = request.BeginNested(NFTA_CHAIN_HOOK);
@@ -191,12 +217,14 @@ Status MakeRules(int socket, std::span<const Family> families) {
     request.AddBigEndian(NFTA_HOOK_PRIORITY, kMangle);
     request.EndNested(hook);
     request.AddText(NFTA_CHAIN_TYPE, "filter");
-    request.Begin(Nft(NFT_MSG_NEWRULE), NLM_F_ACK | NLM_F_CREATE | NLM_F_APPEND, BytesOf(head));
-    request.AddText(NFTA_RULE_TABLE, kTable);
-    request.AddText(NFTA_RULE_CHAIN, kChain);
-    const size_t expressions = request.BeginNested(NFTA_RULE_EXPRESSIONS);
-    AddExpressions(request, family);
-    request.EndNested(expressions);
+    AddRule(request, BytesOf(head), [&] {
+      AddMatch(request, family, IPPROTO_TCP);
+      AddRedirect(request, family);
+    });
+    AddRule(request, BytesOf(head), [&] {
+      AddMatch(request, family, IPPROTO_UDP);
+      AddCount(request, family);
+    });
   }
   request.Begin(NFNL_MSG_BATCH_END, 0, BytesOf(batch));
   return request.Send(socket, "cannot make a tproxy rule of nftables");

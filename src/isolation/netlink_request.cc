@@ -18,6 +18,8 @@ namespace {
 using raw::Arg;
 using raw::Syscall;
 
+constexpr size_t kListPart = 32 << 10;  // more than the kernel puts into one part of a list
+
 template <typename T>
 std::string_view RawBytes(const T& value) {
   return {reinterpret_cast<const char*>(&value), sizeof(value)};
@@ -92,13 +94,37 @@ void NetlinkRequest::EndNested(size_t begun) {
   memcpy(bytes_.data() + begun, &length, sizeof(length));
 }
 
-Status NetlinkRequest::Send(int socket, const char* what) {
+Status NetlinkRequest::SendBytes(int socket, const char* what) {
   EndMessage();
   const long sent =
       Syscall(SYS_sendto, socket, Arg(bytes_.data()), static_cast<long>(bytes_.size()), 0, 0, 0);
-  if (sent < 0) {
-    return sys::ErrnoError("isolation.netlink", what, sent);
+  return sent < 0 ? Status(sys::ErrnoError("isolation.netlink", what, sent)) : Status();
+}
+
+// A list comes in several parts. The kernel makes the next one when the one before is read.
+Result<std::string> NetlinkRequest::Ask(int socket, const char* what) {
+  TRY(SendBytes(socket, what));
+  std::string list;
+  for (;;) {
+    alignas(nlmsghdr) char part[kListPart];
+    const long got = Syscall(SYS_recvfrom, socket, Arg(part), sizeof(part), MSG_DONTWAIT, 0, 0);
+    if (got == -EAGAIN && !list.empty()) {
+      return list;
+    }
+    if (got < 0) {
+      return sys::ErrnoError("isolation.netlink", what, got);
+    }
+    const std::string_view answers(part, static_cast<size_t>(got));
+    int acknowledged = 0;
+    if (const long error = ErrorIn(answers, acknowledged); error < 0) {
+      return sys::ErrnoError("isolation.netlink", what, error);
+    }
+    list += answers;
   }
+}
+
+Status NetlinkRequest::Send(int socket, const char* what) {
+  TRY(SendBytes(socket, what));
   int acknowledged = 0;
   for (;;) {
     alignas(nlmsghdr) char answers[4096];

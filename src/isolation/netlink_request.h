@@ -6,6 +6,8 @@
 // The kernel has answered everything when send returns, so nothing here waits.
 #pragma once
 
+#include <linux/netfilter/nfnetlink.h>
+
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -13,6 +15,11 @@
 #include "base/result.h"
 
 namespace coffer::isolation {
+
+// The type of a message of nftables, such as NFT_MSG_NEWRULE.
+constexpr uint16_t NftType(uint16_t message) {
+  return static_cast<uint16_t>(NFNL_SUBSYS_NFTABLES << 8 | message);
+}
 
 class NetlinkRequest {
  public:
@@ -29,9 +36,12 @@ class NetlinkRequest {
 
   // Sends all messages. The first error that the kernel answers with; also if it answers nothing.
   Status Send(int socket, const char* what);
+  // Sends one message that asks for a list (NLM_F_DUMP). The kernel's messages, one after the other.
+  Result<std::string> Ask(int socket, const char* what);
 
  private:
   void EndMessage();
+  Status SendBytes(int socket, const char* what);
 
   std::string bytes_;
   size_t message_ = 0;  // where the last one begins

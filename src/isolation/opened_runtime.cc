@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/path_words.h"
 #include "base/sys.h"
 #include "isolation/fifo_search.h"
 #include "isolation/host_usr.h"
@@ -28,8 +29,8 @@ Status CheckIsElf(const HostPath& path) {
   const long got = raw::Syscall(SYS_pread64, fd.get(), raw::Arg(head.data()), head.size(), 0);
   if (got != static_cast<long>(head.size()) || !LooksLikeElf({head.data(), head.size()})) {
     return Refused("policy.runtime.library",
-                   fmt::format("{} is named as a {}, and is not an ELF file", path.path,
-                               BindReasonName(path.reason)));
+                   fmt::format("{} is named as a {}, and is not an ELF file",
+                               PathInWords(path.path), BindReasonName(path.reason)));
   }
   return {};
 }
@@ -51,22 +52,22 @@ Error NotNamed(const RuntimeFile& file) {
       "policy.runtime.foreign",
       fmt::format("a file of the command names {} ({}), which lies outside its own directory and "
                   "is not the system's",
-                  file.host, BindReasonName(file.why)),
+                  PathInWords(file.host), BindReasonName(file.why)),
       kDeclare);
 }
 
 Error AllOfIt(const RuntimeFile& file) {
   return Refused(
       "policy.runtime.whole",
-      fmt::format("a file of the command asks for all of {} ({}), by nothing but its name",
-                  file.host, BindReasonName(file.why)),
+      fmt::format("a file of the command ({}) is not trusted: its name alone would show all of {}",
+                  BindReasonName(file.why), PathInWords(file.host)),
       kDeclare);
 }
 
 Error NotThroughALink(const RuntimeFile& file) {
   return Refused("policy.runtime.link",
                  fmt::format("a link leads to {} ({}), and an earlier call may have made it",
-                             file.host, BindReasonName(file.why)),
+                             PathInWords(file.host), BindReasonName(file.why)),
                  kDeclare);
 }
 
@@ -117,7 +118,7 @@ Result<HostPath> OpenEntry(const RuntimeFile& file, const RuntimeSet& set,
   }
   if (path->directory != file.directory) {
     return Refused("policy.path.kind",
-                   fmt::format("{} is {}, and the runtime needs {} there", file.host,
+                   fmt::format("{} is {}, and the runtime needs {} there", PathInWords(file.host),
                                path->directory ? "a directory" : "a file",
                                file.directory ? "a directory" : "a file"),
                    path->directory && path->path_class == PathClass::kCaller
@@ -136,11 +137,20 @@ Result<HostPath> OpenEntry(const RuntimeFile& file, const RuntimeSet& set,
   return path;
 }
 
+// Only root takes these away.
+std::vector<CoveredFile> OfTheSystem(std::vector<std::string> files) {
+  std::vector<CoveredFile> covered;
+  for (std::string& file : files) {
+    covered.push_back({std::move(file)});
+  }
+  return covered;
+}
+
 // What in a directory must not be reached, relative to it: fifos of the caller's, what is not public of the system's.
-Result<std::vector<std::string>> FindCovered(const HostPath& path, SystemPaths& system,
+Result<std::vector<CoveredFile>> FindCovered(const HostPath& path, SystemPaths& system,
                                              OpenedRuntime& opened) {
   if (!path.directory) {
-    return std::vector<std::string>();
+    return std::vector<CoveredFile>();
   }
   if (path.path_class == PathClass::kCaller) {
     return FindFifos(path);
@@ -150,9 +160,13 @@ Result<std::vector<std::string>> FindCovered(const HostPath& path, SystemPaths& 
     for (const std::string& directory : hidden.directories) {
       opened.hidden.push_back("/usr/" + directory);
     }
-    return std::move(hidden.files);
+    return OfTheSystem(std::move(hidden.files));
   }
-  return IsPackageEtc(path.path) ? FindNotPublic(path) : std::vector<std::string>();
+  if (!IsPackageEtc(path.path)) {
+    return std::vector<CoveredFile>();
+  }
+  TRY_ASSIGN(std::vector<std::string> files, FindNotPublic(path));
+  return OfTheSystem(std::move(files));
 }
 
 }  // namespace
@@ -180,7 +194,7 @@ Result<OpenedRuntime> OpenRuntime(RuntimeSet set, const RuntimeGrounds& grounds)
       }
       return std::move(path.error());
     }
-    Result<std::vector<std::string>> covered = FindCovered(*path, system, opened);
+    Result<std::vector<CoveredFile>> covered = FindCovered(*path, system, opened);
     if (!covered.ok()) {
       if (file.optional) {
         continue;

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "isolation/fifo_search.h"
 #include "isolation/host_path.h"
 #include "isolation/runtime/runtime_set.h"
 
@@ -20,7 +21,7 @@ namespace coffer::isolation {
 struct OpenedRuntime {
   RuntimeSet set;
   std::vector<HostPath> paths;                  // of set.files, in their order
-  std::vector<std::vector<std::string>> fifos;  // likewise: relative paths, each is covered
+  std::vector<std::vector<CoveredFile>> fifos;  // likewise
   std::vector<std::string> hidden;              // directories in /usr, each covered by an empty one
 
   // True if a directory of the caller's is shown.

@@ -87,6 +87,8 @@ class Packer {
     packed.overlay_work = Text(bind.overlay_work);
     packed.expected_dev = bind.expected_dev;
     packed.expected_ino = bind.expected_ino;
+    packed.place_dev = bind.place_dev;
+    packed.place_ino = bind.place_ino;
     packed.device = bind.device;
     packed.directory = bind.directory;
     packed.writable = bind.writable;

@@ -17,8 +17,9 @@ namespace {
 // Below /etc. A name that ends with "*" stands for all that begin like it. Each costs a mount in
 // every call of a host that has it, so what programs can do without is not here.
 constexpr std::string_view kNames[] = {
-    "alternatives", "ld.so.cache",  "ssl/openssl.cnf", "ssl/certs", "java-*", "ImageMagick-*",
-    "fonts",        "matplotlibrc", "tcltk",           "texmf",     "R",      "python3.*",
+    "alternatives",  "ld.so.cache",   "ssl/openssl.cnf", "ssl/certs", "java-*", "ImageMagick-*",
+    "fonts",         "matplotlibrc",  "tcltk",           "texmf",     "R",      "python3.*",
+    "maven/m2.conf", "maven/logging",  // not settings.xml, which may hold passwords
 };
 // Links alone, made by the package manager: nothing in them can be private.
 constexpr std::string_view kLinksOnly[] = {"/etc/alternatives", "/etc/ssl/certs"};

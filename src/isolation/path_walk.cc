@@ -27,6 +27,7 @@ std::optional<std::string> PathWalk::Next() {
       continue;
     }
     if (part == "..") {
+      left_.push_back(real_);
       // `real_` has no link in it, so this is what the kernel would do.
       real_.resize(std::max<size_t>(real_.rfind('/'), 1));
       continue;

@@ -18,6 +18,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace coffer::isolation {
 
@@ -36,9 +37,12 @@ class PathWalk {
   [[nodiscard]] bool Follow(std::string_view target);
 
   const std::string& real() const { return real_; }
+  // Directories that the walk left by "..": with a link in the place of one it would go on elsewhere.
+  const std::vector<std::string>& left() const { return left_; }
 
  private:
   std::string real_;
+  std::vector<std::string> left_;
   std::deque<std::string> rest_;
   int followed_ = 0;
 };

@@ -38,8 +38,11 @@ struct BindMount {
   int source = -1;          // the examined descriptor, in the table of the supervisor
   dev_t expected_dev = 0;
   ino_t expected_ino = 0;
+  // The inode that it covers in another mount (mount_place.h); 0: whatever is there, or a place of its own.
+  dev_t place_dev = 0;
+  ino_t place_ino = 0;
   dev_t device = 0;  // not 0: a character device with this number, instead of a file or directory
-  bool covers = false;         // a fifo in another mount, which is there already
+  bool covers = false;         // a fifo in another mount
   bool link = false;           // a link, mounted on itself so that it cannot be replaced
   bool usable_device = false;  // a device that can be opened: the only mounts without nodev
   // Not empty: an overlay lies on top of it (child/overlay.h), with these two directories of RootPart::overlays.

@@ -99,6 +99,8 @@ void KillAndDescend(const Descendant& process, std::vector<Descendant>& tree) {
 }  // namespace
 
 Status AdoptOrphans() {
+  // A process whose parent ends then becomes our child, not that of the host's init, and
+  // EndDescendants finds it.
   const long answer = Syscall(SYS_prctl, PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
   if (answer < 0) {
     return sys::ErrnoError("isolation.subreaper", "cannot adopt orphans", answer);

@@ -6,10 +6,12 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <optional>
 #include <utility>
 
 #include "base/split.h"
+#include "isolation/runtime/real_path.h"
 #include "policy/folded_name.h"
 #include "policy/protected_names.h"
 
@@ -22,27 +24,11 @@ constexpr size_t kMostFound = 4096;
 constexpr size_t kLongestFound = 1024;
 constexpr size_t kManyFound = 65536;
 constexpr size_t kLongestOfMany = 256;  // the longest name, and a slash
+constexpr size_t kWholePath = SIZE_MAX;
 
 bool HasEntry(const std::vector<sys::DirEntry>& entries, std::string_view name) {
   return std::any_of(entries.begin(), entries.end(),
                      [&](const sys::DirEntry& entry) { return entry.name == name; });
-}
-
-// As git decides it: where there is a commondir, objects and refs are those of the directory that
-// it names. Where case does not count, the directory itself has to be asked.
-bool LooksLikeGit(const TreeWalk::Directory& directory) {
-  const bool head = std::any_of(
-      directory.entries.begin(), directory.entries.end(), [](const sys::DirEntry& entry) {
-        const char first = entry.name[0];
-        return (first == 'H' || first == 'h' || static_cast<unsigned char>(first) >= 0x80) &&
-               policy::FoldedName(entry.name) == "head";
-      });
-  const auto has = [&](const char* name) {
-    struct stat info{};
-    return HasEntry(directory.entries, name) ||
-           ::fstatat(directory.fd, name, &info, AT_SYMLINK_NOFOLLOW) == 0;
-  };
-  return head && has("HEAD") && (has("commondir") || (has("objects") && has("refs")));
 }
 
 bool IsBelowPackages(const std::string& path) {
@@ -88,8 +74,10 @@ class Scan {
 
   // Adds a protected name; true if it is not to be entered.
   bool IsProtected(const TreeWalk::Directory& directory, const sys::DirEntry& entry) {
-    const policy::ProtectedName* const known =
-        policy::FindProtectedName(entry.name, directory.name);
+    // The root has no name in the walk; a project may be what some names count in (.github).
+    const std::string_view in =
+        directory.walk.depth() == 0 ? BaseName(root_.path) : std::string_view(directory.name);
+    const policy::ProtectedName* const known = policy::FindProtectedName(entry.name, in);
     if (known == nullptr) {
       return false;
     }
@@ -111,10 +99,41 @@ class Scan {
         TRY(Add(directory, std::string(part.name), "git", scan_.git_parts));
       }
     }
+    TRY(AddSettingsInGit(directory));
     if (known) {
+      TRY(AddListsOfNames(directory));
       git_.push_back(directory.walk.depth());
       std::erase_if(directory.entries,
                     [](const sys::DirEntry& entry) { return entry.name == "hooks"; });
+    }
+    return {};
+  }
+
+  Status AddSettingsInGit(const TreeWalk::Directory& directory) {
+    Status status;
+    std::erase_if(directory.entries, [&](const sys::DirEntry& entry) {
+      const policy::ProtectedName* const known =
+          status.ok() ? policy::FindNameInGitDirectory(entry.name) : nullptr;
+      if (known != nullptr) {
+        status = Add(directory, entry.name, known->run_by, scan_.names);
+      }
+      return known != nullptr;
+    });
+    return status;
+  }
+
+  // There are few directories of this kind, so their whole paths are kept.
+  Status AddListsOfNames(const TreeWalk::Directory& directory) {
+    for (const sys::DirEntry& entry : directory.entries) {
+      const std::string folded = policy::FoldedName(entry.name);
+      const bool index = folded == "index" || folded.starts_with("sharedindex.");
+      if (index && before_ == nullptr) {
+        continue;  // all of them are read afterwards, changed or not
+      }
+      if (entry.type != DT_LNK && (index || folded == "merge_rr")) {
+        TRY(Add(directory, entry.name, "git", index ? scan_.git_indexes : scan_.git_conflicts,
+                kWholePath));
+      }
     }
     return {};
   }
@@ -147,7 +166,7 @@ class Scan {
 
   // `name` in the directory, or the directory itself.
   Status Add(const TreeWalk::Directory& directory, const std::string& name, std::string_view run_by,
-             std::vector<FoundName>& list) {
+             std::vector<FoundName>& list, size_t longest = kLongestFound) {
     struct stat info{};
     const int answer = name.empty()
                            ? ::fstat(directory.fd, &info)
@@ -161,8 +180,7 @@ class Scan {
                      root_.path + " holds too many repositories and settings to be protected",
                      "name a smaller directory");
     }
-    auto [path, whole] =
-        PathOf(directory, list.size() < kManyFound ? kLongestFound : kLongestOfMany);
+    auto [path, whole] = PathOf(directory, list.size() < kManyFound ? longest : kLongestOfMany);
     if (whole && !name.empty()) {
       path += (path.empty() ? "" : "/") + name;
     } else if (!whole && !list.empty() && list.back().above && list.back().path == path) {
@@ -170,7 +188,7 @@ class Scan {
       return {};
     }
     list.push_back({std::move(path), info.st_dev, info.st_ino, info.st_mode, info.st_nlink,
-                    std::string(run_by), !whole});
+                    info.st_ctim, std::string(run_by), !whole});
     return {};
   }
 
@@ -193,6 +211,23 @@ class Scan {
 };
 
 }  // namespace
+
+// As git decides it: where there is a commondir, objects and refs are those of the directory that
+// it names. Where case does not count, the directory itself has to be asked.
+bool LooksLikeGit(const TreeWalk::Directory& directory) {
+  const bool head = std::any_of(
+      directory.entries.begin(), directory.entries.end(), [](const sys::DirEntry& entry) {
+        const char first = entry.name[0];
+        return (first == 'H' || first == 'h' || static_cast<unsigned char>(first) >= 0x80) &&
+               policy::FoldedName(entry.name) == "head";
+      });
+  const auto has = [&](const char* name) {
+    struct stat info{};
+    return HasEntry(directory.entries, name) ||
+           ::fstatat(directory.fd, name, &info, AT_SYMLINK_NOFOLLOW) == 0;
+  };
+  return head && has("HEAD") && (has("commondir") || (has("objects") && has("refs")));
+}
 
 Result<ProjectScan> ScanProject(const HostPath& root, const ProjectScan* before) {
   Scan scan(root, before);

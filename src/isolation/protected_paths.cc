@@ -105,8 +105,8 @@ const std::string* FindShown(const HostPath& mount, const std::vector<std::strin
 }  // namespace
 
 Status CheckShowsNone(const HostPath& mount, policy::Access access,
-                      std::span<const std::string> own) {
-  for (const std::string& given : own) {
+                      std::span<const std::string> protected_paths) {
+  for (const std::string& given : protected_paths) {
     const Way way = Follow(given);
     struct stat info{};
     const bool there = ::stat(way.end.c_str(), &info) == 0;
@@ -127,6 +127,12 @@ Status CheckShowsNone(const HostPath& mount, policy::Access access,
     }
   }
   return {};
+}
+
+bool Reaches(const HostPath& mount, const HostPath& held) {
+  return (held.dev == mount.dev && held.ino == mount.ino) ||
+         MountShows(mount, DirectoryAbove(held.path)) ||
+         (held.directory && LiesIn(mount.path, held.dev, held.ino));
 }
 
 Status CheckReceiptOutside(const HostPath& mount, const std::string& receipt) {

@@ -15,9 +15,13 @@
 
 namespace coffer::isolation {
 
-// The places in `own` need not exist: what is made later is found by name, also behind a link that leads nowhere yet.
+// The paths in `protected_paths` need not exist: what is made later is found by name, also behind a link that leads nowhere yet.
 Status CheckShowsNone(const HostPath& mount, policy::Access access,
-                      std::span<const std::string> own);
+                      std::span<const std::string> protected_paths);
+
+// True if what `held` stands for can be reached in the mount: it lies there, or the mount lies in it. By number too, so
+// also through a bind mount. Both were opened without links; of a link it is the link itself that counts.
+bool Reaches(const HostPath& mount, const HostPath& held);
 
 // `receipt` is the path of a receipt that is still to be written, as given. A call that can write
 // to its directory could keep it from being written.

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fmt/format.h>
 
+#include "base/path_words.h"
 #include "base/sys.h"
 
 namespace coffer::isolation {
@@ -19,6 +20,14 @@ Error ExplainClone(long answer) {
     error.hint = "the host has no processes or memory to spare";
   }
   return error;
+}
+
+Error PlaceMoved(const std::string& path) {
+  return Refused("policy.path.moved",
+                 fmt::format("{} was moved or replaced while the boundary was being built, so what "
+                             "has to be mounted there would lie elsewhere",
+                             PathInWords(path)),
+                 "another program renames or removes files there: try again when it is done");
 }
 
 Error ExplainSetup(const ChildReport& report, const BoundaryPlan& plan) {
@@ -44,9 +53,13 @@ Error ExplainSetup(const ChildReport& report, const BoundaryPlan& plan) {
   ErrorKind kind = ErrorKind::kHost;
   std::string hint;
   if (about_a_bind && report.item < binds.size()) {
-    what += ": " + binds[report.item].host;
+    const BindMount& bind = binds[report.item];
+    if (stage == static_cast<uint32_t>(Stage::kAttach) && bind.place_ino != 0 && number == ESTALE) {
+      return PlaceMoved(bind.at);
+    }
+    what += ": " + (bind.covers ? bind.at : bind.host);
     const bool overlay =
-        stage == static_cast<uint32_t>(Stage::kAttach) && !binds[report.item].overlay_upper.empty();
+        stage == static_cast<uint32_t>(Stage::kAttach) && !bind.overlay_upper.empty();
     if (overlay && number != ENOENT) {
       kind = ErrorKind::kRefused;
       hint =
@@ -57,7 +70,7 @@ Error ExplainSetup(const ChildReport& report, const BoundaryPlan& plan) {
           "5.11; leave out --ro-overlay (in a manifest: files.overlay)";
     } else if (number == ESTALE || number == ELOOP || number == ENOENT || number == ENOTDIR) {
       kind = ErrorKind::kRefused;
-      hint = "the path changed while the boundary was being built";
+      hint = "the path changed while the boundary was being built; try again";
     } else if (number == EINVAL) {
       kind = ErrorKind::kRefused;
       hint = "another file system is mounted below it; name that part on its own";

@@ -4,6 +4,8 @@
 // into its report before it gave up.
 #pragma once
 
+#include <string>
+
 #include "base/result.h"
 #include "isolation/child/report.h"
 #include "isolation/plan.h"
@@ -12,6 +14,9 @@ namespace coffer::isolation {
 
 // `answer` is clone's, below zero.
 Error ExplainClone(long answer);
+
+// A mount has to lie over `path`, which is not what it was when the supervisor examined it.
+Error PlaceMoved(const std::string& path);
 
 // The report comes from init, which may have been broken into, so every field may be wrong.
 Error ExplainSetup(const ChildReport& report, const BoundaryPlan& plan);

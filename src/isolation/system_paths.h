@@ -4,8 +4,8 @@
 //
 // The judgement covers the file and every directory above it, so a path that passes can be changed by root alone, and a
 // later look at the same path finds the same thing. Every user can reach and read it, so showing it gives nothing away.
-// A path is judged by owner, mode and access control list. A group of the system without a single member counts as
-// nobody. Remembers directories for the length of one resolution. Not thread-safe.
+// A path is judged by owner, mode and access control list. A system group without members adds
+// no writer. Remembers directories for the length of one resolution. Not thread-safe.
 #pragma once
 
 #include <sys/stat.h>

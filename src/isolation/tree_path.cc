@@ -18,7 +18,7 @@ std::string Relative(const std::string& path, const std::string& root) {
 
 TreePath FollowInTree(const HostPath& root, const std::string& path) {
   // By whole paths: a link may lead out of the tree and, over another link, back into it.
-  PathWalk walk(root.path);
+  PathWalk walk(path.starts_with('/') ? "/" : root.path);
   walk.Push(path);
   TreePath found;
   bool missing = false;
@@ -35,6 +35,11 @@ TreePath FollowInTree(const HostPath& root, const std::string& path) {
     }
     if (IsAtOrBelow(*next, root.path)) {
       found.links.push_back(Relative(*next, root.path));
+    }
+  }
+  for (const std::string& left : walk.left()) {
+    if (left != root.path && IsAtOrBelow(left, root.path)) {
+      found.left.push_back(Relative(left, root.path));
     }
   }
   if (IsAtOrBelow(walk.real(), root.path)) {

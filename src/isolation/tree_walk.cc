@@ -75,7 +75,12 @@ Status TreeWalk::Enter(int parent, const std::string& name) {
 }
 
 Status TreeWalk::Look(WalkedDirectory& level) {
-  TRY_ASSIGN(std::vector<sys::DirEntry> entries, sys::ListDir(level.fd.get()));
+  Result<std::vector<sys::DirEntry>> listed = sys::ListDir(level.fd.get());
+  if (!listed.ok() && listed.error().sys_errno == ENOENT) {
+    missed_ = true;  // removed after it was opened: nothing is in it
+    return {};
+  }
+  TRY_ASSIGN(std::vector<sys::DirEntry> entries, std::move(listed));
   if (!entries.empty()) {
     TRY(OpenToSearch(level));
   }
@@ -86,9 +91,14 @@ Status TreeWalk::Look(WalkedDirectory& level) {
                    "name a smaller directory");
   }
   for (sys::DirEntry& entry : entries) {
-    if (struct stat info; entry.type == DT_UNKNOWN && ::fstatat(level.fd.get(), entry.name.c_str(),
-                                                                &info, AT_SYMLINK_NOFOLLOW) == 0) {
+    if (entry.type != DT_UNKNOWN) {
+      continue;
+    }
+    if (struct stat info{};
+        ::fstatat(level.fd.get(), entry.name.c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0) {
       entry.type = IFTODT(info.st_mode);
+    } else {
+      missed_ = true;
     }
   }
   looked_at_ = &level;
@@ -131,6 +141,9 @@ bool TreeWalk::ShortPath(size_t most, std::string& path) const {
 Status TreeWalk::Leave() {
   const WalkedDirectory below = std::move(levels_.back());
   levels_.pop_back();
+  if (leave_) {
+    leave_(below.fd.get());
+  }
   if (levels_.empty() || levels_.back().fd) {
     return {};
   }
@@ -138,15 +151,17 @@ Status TreeWalk::Leave() {
   TRY_ASSIGN(above.fd, sys::OpenAt(below.fd.get(), "..", O_RDONLY | O_DIRECTORY));
   struct stat info{};
   if (::fstat(above.fd.get(), &info) != 0 || info.st_dev != above.dev || info.st_ino != above.ino) {
+    missed_ = true;
     return Unchecked("a directory was moved meanwhile");
   }
   return {};
 }
 
 // A directory that cannot be listed is left out only if it is gone, or if the boundary cannot enter it either.
-Status TreeWalk::CheckOutOfReach(int parent, const std::string& name, int number) const {
+Status TreeWalk::CheckOutOfReach(int parent, const std::string& name, int number) {
   struct stat info{};
   if (number == ENOENT || number == ENOTDIR || number == ELOOP) {
+    missed_ = true;
     return {};
   }
   if (number == EACCES && ::fstatat(parent, name.c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0 &&

@@ -5,8 +5,9 @@
 //
 // The walk goes by descriptors, never by a path, follows no link, and holds at most kMaxOpen
 // descriptors: directories far above the deepest one are closed and found again by "..". What it
-// cannot look into, and the boundary could enter, is an error. It sees what is there at the time;
-// the caller decides what a later change means.
+// cannot look into, and the boundary could enter, is an error. It sees what is there at the time:
+// a directory that is gone when it is to be entered is passed over (missed()). The caller decides
+// what a change means.
 #pragma once
 
 #include <functional>
@@ -44,7 +45,13 @@ class TreeWalk {
            Closed closed = Closed::kRefuse)
       : root_(root), purpose_(purpose), visit_(std::move(visit)), closed_(closed) {}
 
+  // Called when everything below a directory has been visited.
+  void OnLeave(std::function<void(int fd)> leave) { leave_ = std::move(leave); }
+
   Status Run();
+
+  // A directory that was listed could not be entered or found again, because it was moved or removed.
+  bool missed() const { return missed_; }
 
   // For Visit: the path of the directory that is being looked at, relative to the root; "" is the root itself. Put
   // together when asked for: a path for every level of a deep tree would take quadratic memory.
@@ -70,16 +77,18 @@ class TreeWalk {
   Status OpenToSearch(const WalkedDirectory& level) const;
   Status Leave();
   Result<UniqueFd> OpenDirectory(int parent, const std::string& name) const;
-  Status CheckOutOfReach(int parent, const std::string& name, int number) const;
+  Status CheckOutOfReach(int parent, const std::string& name, int number);
   Error Unchecked(const std::string& why) const;
 
   const HostPath& root_;
   std::string_view purpose_;
   Visit visit_;
+  std::function<void(int fd)> leave_;
   Closed closed_;
   std::vector<WalkedDirectory> levels_;  // from the root down
   const WalkedDirectory* looked_at_ = nullptr;
   size_t scanned_ = 0;
+  bool missed_ = false;
 };
 
 }  // namespace coffer::isolation

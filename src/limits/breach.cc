@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <signal.h>
 
+#include <algorithm>
 #include <array>
 
 #include "base/quantity.h"
@@ -44,8 +45,10 @@ Breach Make(Cap cap, std::string message) {
           fmt::format("raise the cap with {} if the call needs it", TextOf(cap).flag)};
 }
 
+uint64_t AllMemory(const Usage& usage) { return std::max(usage.memory, usage.with_uncounted); }
+
 bool MemoryExceeded(const policy::Limits& caps, const Usage& usage) {
-  return usage.oom_kills > 0 || usage.memory > caps.memory;
+  return usage.oom_kills > 0 || AllMemory(usage) > caps.memory;
 }
 
 bool MemoryBreached(const policy::Limits& caps, const Usage& usage) {
@@ -102,9 +105,9 @@ std::optional<Breach> FindBreach(const policy::Limits& caps, const Usage& usage,
   }
   // Memory first: a boundary that thrashes at its cap also spends time, and memory is the reason.
   if (MemoryExceeded(caps, usage)) {
-    return Make(Cap::kMemory, usage.memory > caps.memory
+    return Make(Cap::kMemory, AllMemory(usage) > caps.memory
                                   ? fmt::format("used {} of memory, the cap is {}",
-                                                Size(usage.memory), FormatSize(caps.memory))
+                                                Size(AllMemory(usage)), FormatSize(caps.memory))
                                   : fmt::format("needed more memory than the cap of {}",
                                                 FormatSize(caps.memory)));
   }

@@ -4,9 +4,9 @@
 //
 // A breach is exit 122. Most end the call at once. Three leave the program running, because the
 // kernel answers it with an error: a refused fork or thread (EAGAIN), a full place (ENOSPC) and
-// truncated output. Refused forks and threads are a breach however the program ends: what it did
-// with fewer than it wanted is not what was asked for, and only the program knows. A full place is
-// one if the program then fails; truncated output if the caller says so. In the receipt all of them
+// truncated output. Refused forks and threads are a breach however the program ends: with fewer of
+// them its result may be incomplete, and its exit code need not say so. A full place is a breach if
+// the program then fails; truncated output is one if the caller says so. In the receipt all of them
 // are `breached`.
 #pragma once
 
@@ -35,8 +35,7 @@ struct Events {
   Nanos wall{0};              // elapsed
   bool wall_spent = false;    // the deadline fired
   uint64_t output_bytes = 0;  // written by the call, before truncation
-  uint64_t disk_bytes =
-      0;  // in the writable place that holds the most, beyond what was there before
+  uint64_t disk_bytes = 0;    // growth of the writable place that holds the most
   uint64_t disk_inodes = 0;
   std::string disk_unknown;  // why what is in a writable place cannot be told; empty: it can
   // A private place that ended full: writes to it failed.
@@ -50,9 +49,9 @@ struct Events {
   std::optional<FullPlace> full_place;
   int exit_signal = 0;  // of the payload: SIGXCPU and SIGXFSZ are rlimits speaking
   bool failed = false;  // the payload ended with a non-zero status or a signal
-  // No cgroup counts refused forks (an ordinary user: RLIMIT_NPROC refuses them; threads are counted by
-  // isolation/seccomp/thread_gate.h). The rlimit then leaves room for kSpareTasks more than the cap, so that a tree that
-  // wanted more processes than its cap can be seen to be larger.
+  // No cgroup counts refused forks (an ordinary user: RLIMIT_NPROC refuses them; threads are
+  // counted by isolation/seccomp/thread_gate.h). The rlimit then leaves room for kSpareTasks more
+  // than the cap, so that a tree that wanted more processes than its cap can be seen to be larger.
   bool refusals_unseen = false;
 };
 inline constexpr uint64_t kSpareTasks = 1;
@@ -61,7 +60,7 @@ inline constexpr uint64_t kSpareTasks = 1;
 std::optional<Breach> FindBreach(const policy::Limits& caps, const Usage& usage,
                                  const Events& events);
 
-// Gives a breach of the wall time its hint again, once all is counted: what was refused meanwhile may be the reason.
+// Gives a breach of the wall time its hint again, once all is counted: refused forks or threads may be the reason.
 void ExplainWall(const Usage& usage, Breach& breach);
 
 // When it has ended by itself, whatever its status: were processes or threads refused?

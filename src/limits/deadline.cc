@@ -34,8 +34,6 @@ Result<Deadline> Deadline::Start(Nanos from_now) {
   return deadline;
 }
 
-Nanos Deadline::remaining() const { return std::max(at_ - BootTime(), Nanos(0)); }
-
 Nanos NextCpuCheck(Nanos used, Nanos cap, unsigned cpus) {
   const Nanos left = std::max(cap - used, Nanos(0)) / std::max(cpus, 1U);
   return std::clamp(left, kShortestCheck, kLongestCheck);

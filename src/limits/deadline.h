@@ -22,7 +22,6 @@ class Deadline {
   bool Spent() const { return BootTime() >= at_; }
   Nanos at() const { return at_; }  // on BootTime()
   Nanos elapsed() const { return BootTime() - started_; }
-  Nanos remaining() const;  // never negative
 
  private:
   UniqueFd timer_;

@@ -78,6 +78,7 @@ Nanos NextDiskCheck(uint64_t grown, uint64_t cap, Nanos scan) {
   constexpr uint64_t kBytesPerMilli = 1 << 20;  // about a gigabyte per second
   const uint64_t left = cap - std::min(cap, grown);
   const std::chrono::milliseconds wish(std::clamp<uint64_t>(left / kBytesPerMilli, 10, 250));
+  // A tenth of one processor at most.
   return std::max<Nanos>(wish, scan * 9);
 }
 

@@ -216,8 +216,8 @@ class Walk {
     }
   }
 
-  // An inode of the kernel's own, without a type, that is not known to be something else: where the link cannot be read, the
-  // descriptor itself is asked.
+  // An inode of the kernel's own, without a type, that is not known to be something else: where the
+  // link cannot be read, the descriptor itself is asked.
   static bool MayBeInotify(const struct stat& info, int dir, const std::string& name) {
     if ((info.st_mode & S_IFMT) != 0) {
       return false;
@@ -228,8 +228,9 @@ class Walk {
     return size <= 0 || std::string_view(target.data(), static_cast<size_t>(size)) == kInotify;
   }
 
-  // All instances have the same inode, so kcmp tells which descriptors are the same one. Our copy is closed at once: if the
-  // payload closes its own meanwhile, ours is the last, and the kernel takes its time to remove the watches.
+  // All instances have the same inode, so kcmp tells which descriptors are the same one. Our copy
+  // is closed at once: if the payload closes its own meanwhile, ours is the last, and the kernel
+  // takes its time to remove the watches.
   void LookAtEvents(pid_t tid, int number) {
     const Descriptor own{tid, number};
     const auto at = std::lower_bound(
@@ -402,7 +403,7 @@ HeldFiles FindHeldFiles(const std::function<std::vector<pid_t>()>& list, const s
     std::sort(after.begin(), after.end());
     found.settled = found.settled && before == after;
     before = std::move(after);
-    // What was seen in any of the walks counts: the peak is what matters.
+    // A file seen in any of the walks counts: the peak matters.
     found.files.merge(held.files);
     found.mapped.merge(held.mapped);
     found.shared.merge(held.shared);

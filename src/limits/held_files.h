@@ -4,8 +4,8 @@
 // (memfd, O_TMPFILE), and bytes in the queues of pipes and sockets. No directory shows them, so the holders are asked:
 //
 //   open        the descriptors of every thread: a thread may have a table of its own, and may outlive its leader
-//   mapped      /proc/PID/maps; the size is read through map_files as root, and is unknown to an ordinary user. Shared anonymous
-//               memory is such a file too: its pages stay when those who touched them are gone
+//   mapped      /proc/PID/maps; the size is read through map_files as root, and is unknown to an ordinary user.
+//               Shared anonymous memory is such a file too: its pages stay when those who touched them are gone
 //   in flight   descriptors inside the queue of a UNIX socket: the queue is peeked at, and they are looked at here
 //   cwd         a directory that was removed keeps its blocks while a process stands in it
 //   watched     instances of inotify keep events until they are read
@@ -60,7 +60,7 @@ struct HeldFiles {
 };
 
 // `list` gives the processes of the boundary, as of now. Processes that end meanwhile hold nothing.
-// Once `out_of_time` says so, what was found so far is the answer. To count locks costs one more
+// Once `out_of_time` says so, the files found so far are the answer. To count locks costs one more
 // file for each descriptor, so it is a walk of its own: kOnly looks at nothing else.
 enum class Locks : uint8_t { kIgnore, kOnly };
 HeldFiles FindHeldFiles(

@@ -28,10 +28,12 @@ uint64_t LeastMemory(size_t call_bytes) {
 
 Status CheckLeast(const policy::Limits& caps, size_t call_bytes) {
   if (const uint64_t least = LeastMemory(call_bytes); caps.memory < least) {
+    // A number without a unit is bytes; who writes 512 means MiB.
+    const uint64_t meant = std::max(least, caps.memory * kMebibyte);
     return TooSmall(
         fmt::format("a memory cap of {} is too small to start a program; the least is {}",
                     FormatSize(caps.memory), FormatSize(least)),
-        "--memory", FormatSize(least));
+        "--memory", FormatSize(caps.memory < 64 * 1024 ? meant : least));
   }
   if (caps.open_files < kLeastOpenFiles) {
     return TooSmall(fmt::format("{} open files are too few to start a program; the least is {}",

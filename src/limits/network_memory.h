@@ -44,7 +44,7 @@ std::optional<uint64_t> HiddenTcpBytes(const std::string& proc, pid_t pid,
 
 // The same for a sampler. The kernel writes a line for every connection that ended within a minute,
 // thousands after a busy program. So a reading is followed by a pause of kPause times the CPU time
-// that it took, and what was read last counts meanwhile.
+// that it took, and the last reading counts meanwhile.
 class HiddenTcp {
  public:
   static constexpr int kPause = 9;  // a tenth of a processor

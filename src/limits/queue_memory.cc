@@ -74,8 +74,8 @@ QueueMemory MeasureSocket(int fd) {
 }
 
 uint64_t MeasureEvents(int fd) {
-  // What a reader would get: 16 bytes for each event, and its name, rounded up. The kernel has 64 for an event without a name,
-  // and with the longest twice of what is read.
+  // What a reader would get: 16 bytes for each event, and its name, rounded up. The kernel has 64
+  // for an event without a name, and with the longest twice of what is read.
   constexpr uint64_t kOfWhatIsRead = 4;
   int queued = 0;
   return Syscall(SYS_ioctl, fd, FIONREAD, Arg(&queued)) == 0 && queued > 0

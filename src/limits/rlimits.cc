@@ -47,13 +47,14 @@ RlimitTable BuildRlimits(const policy::Limits& caps, bool cgroup_memory, uint64_
       static_cast<uint64_t>(std::chrono::ceil<std::chrono::seconds>(caps.cpu).count()) + 1;
   const uint64_t tasks = foreign_tasks + caps.processes + 1;  // init
   const uint64_t file = std::max(caps.disk, caps.tmp);
+  // SIGXCPU at the soft limit, SIGKILL at the hard one (getrlimit(2)). It counts each process
+  // alone, so it only catches one that spends the whole cap.
   Add(table, RLIMIT_CPU, cpu, cpu + 1);
   Add(table, RLIMIT_NPROC, tasks, tasks);
   Add(table, RLIMIT_NOFILE, caps.open_files, caps.open_files);
   if (host_files) {
     Add(table, RLIMIT_FSIZE, file, file);
   }
-  Add(table, RLIMIT_CORE, 0, 0);
   Add(table, RLIMIT_MEMLOCK, 64 * kKiB, 64 * kKiB);
   Add(table, RLIMIT_MSGQUEUE, 0, 0);
   Add(table, RLIMIT_SIGPENDING, 256, 256);
@@ -61,6 +62,8 @@ RlimitTable BuildRlimits(const policy::Limits& caps, bool cgroup_memory, uint64_
   Add(table, RLIMIT_NICE, 0, 0);
   Add(table, RLIMIT_RTTIME, 200'000, 200'000);  // microseconds; RTPRIO 0 is the limit, this its net
   Add(table, RLIMIT_STACK, 8 * kMiB, RLIM_INFINITY);  // it is memory like any other
+  // The net below the samples of limits/tree_usage.h. It counts address space, of which programs
+  // take more than they use, so it is far above the cap.
   if (!cgroup_memory) {
     Add(table, RLIMIT_DATA, MemoryBackstop(caps.memory), MemoryBackstop(caps.memory));
   }

@@ -11,6 +11,7 @@
 #include "base/sys.h"
 #include "limits/cgroup/kill.h"
 #include "limits/cgroup/name.h"
+#include "limits/cgroup/tenant_level.h"
 
 namespace coffer::limits {
 namespace {
@@ -19,18 +20,18 @@ constexpr int kDeepest = 32;
 
 class Sweeper {
  public:
-  Sweeper(const CgroupHost& host, size_t known) : host_(host), known_(known) {}
+  explicit Sweeper(const CgroupHost& host) : host_(host) {}
 
-  // The names below `dir` whose supervisor is gone; with `depth` > 0 also below other directories there.
-  void Look(const std::string& dir, int depth, bool v2) {
+  // The names below `dir` and in levels there whose supervisor is gone; with `depth` > 0 also below other directories.
+  void Look(const std::string& dir, int depth, bool v2, size_t known) {
     struct stat info{};
     if (raw::Syscall(SYS_newfstatat, AT_FDCWD, raw::Arg(dir.c_str()), raw::Arg(&info), 0) == 0 &&
-        info.st_nlink == 2 + known_) {
+        info.st_nlink == 2 + known) {
       return;  // a cgroup file system counts the directories in one, and these are all ours
     }
     const Result<UniqueFd> fd = sys::Open(dir, O_RDONLY | O_DIRECTORY);
     if (!fd.ok()) {
-      return;  // nothing of ours can be where we cannot look
+      return;  // a directory that we may not read holds no cgroup of ours
     }
     const Result<std::vector<sys::DirEntry>> entries = sys::ListDir(fd->get());
     if (!entries.ok()) {
@@ -43,8 +44,13 @@ class Sweeper {
       }
       const std::optional<CgroupOwner> owner = FindOwner(entry.name);
       if (!owner) {
-        if (depth > 0) {
-          Look(dir + "/" + entry.name, depth - 1, v2);
+        const bool level = IsLevel(entry.name);
+        const std::string path = dir + "/" + entry.name;
+        if (depth > 0 || level) {
+          Look(path, std::max(depth - 1, 0), v2, 0);
+        }
+        if (level && RemoveUnusedLevel(path)) {
+          ++report_.removed;
         }
       } else if (owner->pid_namespace != host_.pid_namespace || IsAlive(owner->pid, owner->made)) {
         ++report_.alive;
@@ -77,6 +83,12 @@ class Sweeper {
     bool all = true;
     for (const std::string& other : others) {
       all = Remove(other + "/" + name, /*may_be_absent=*/true) && all;
+      for (const std::string& level : LevelsIn(other)) {
+        all = (level == dir || Remove(level + "/" + name, /*may_be_absent=*/true)) && all;
+        for (const std::string& inner : LevelsIn(level)) {
+          all = (inner == dir || Remove(inner + "/" + name, /*may_be_absent=*/true)) && all;
+        }
+      }
     }
     // This one last, and only then: without it the others would not be found again.
     if (all) {
@@ -85,6 +97,24 @@ class Sweeper {
   }
 
  private:
+  bool IsLevel(std::string_view name) const {
+    return IsTenantLevelName(name, host_.pid_namespace) ||
+           IsCallsLevelName(name, host_.pid_namespace);
+  }
+
+  std::vector<std::string> LevelsIn(const std::string& dir) const {
+    std::vector<std::string> levels;
+    const Result<UniqueFd> fd = sys::Open(dir, O_RDONLY | O_DIRECTORY);
+    const Result<std::vector<sys::DirEntry>> entries =
+        fd.ok() ? sys::ListDir(fd->get()) : Result<std::vector<sys::DirEntry>>(fd.error());
+    for (size_t i = 0; entries.ok() && i < entries->size(); ++i) {
+      if (IsLevel((*entries)[i].name)) {
+        levels.push_back(dir + "/" + (*entries)[i].name);
+      }
+    }
+    return levels;
+  }
+
   bool Remove(const std::string& path, bool may_be_absent) {
     if (may_be_absent) {
       const Result<bool> exists = sys::Exists(path);
@@ -102,21 +132,20 @@ class Sweeper {
   }
 
   const CgroupHost& host_;
-  const size_t known_;
   SweepReport report_;
 };
 
 }  // namespace
 
 SweepReport SweepCgroups(const CgroupHost& host, SweepDepth depth, size_t known) {
-  Sweeper sweeper(host, known);
+  Sweeper sweeper(host);
   if (depth == SweepDepth::kHere) {
     for (const Controller controller :
          {Controller::kMemory, Controller::kPids, Controller::kCpuacct, Controller::kIo,
           Controller::kFreezer}) {
       const ControllerPlace& place = host.at(controller);
       if (place.usable) {
-        sweeper.Look(place.dir, 0, place.version == CgroupVersion::kV2);
+        sweeper.Look(place.dir, 0, place.version == CgroupVersion::kV2, known);
         break;
       }
     }
@@ -127,7 +156,7 @@ SweepReport SweepCgroups(const CgroupHost& host, SweepDepth depth, size_t known)
     if (!place.mount_point.empty() &&
         std::find(seen.begin(), seen.end(), place.mount_point) == seen.end()) {
       seen.push_back(place.mount_point);
-      sweeper.Look(place.mount_point, kDeepest, place.version == CgroupVersion::kV2);
+      sweeper.Look(place.mount_point, kDeepest, place.version == CgroupVersion::kV2, 0);
     }
   }
   return sweeper.TakeReport();

@@ -6,6 +6,9 @@
 // pid namespace are touched, whose pid does not exist, or belongs to a process that began after the name was made. The
 // first hierarchy a Cgroup makes is the last it removes, so looking there is enough, and a sweep that finds nothing
 // costs one open, one getdents and one close.
+//
+// Where boundaries lie in levels of their tenants (cgroup/tenant_level.h) it looks there too, and removes a level that no
+// runner uses. kHere does so in the hierarchy in which it looks for boundaries.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +30,8 @@ struct SweepReport {
   std::vector<std::string> problems;  // one line each: what could not be removed and why
 };
 
-// `known`: how many directories of our own are there now. If there are no others, that is all it looks at.
+// `known`: how many directories of our own are there now, none of them a level. If there are no others, that is all it
+// looks at.
 SweepReport SweepCgroups(const CgroupHost& host, SweepDepth depth = SweepDepth::kHere,
                          size_t known = 0);
 

@@ -28,6 +28,7 @@ TaskLife LifeOfTask(const std::string& task) {
   if (rest.front() == 'Z' || rest.front() == 'X') {
     return TaskLife::kGone;
   }
+  // The flags are the ninth field (proc_pid_stat(5)); `rest` begins with the third.
   for (int field = 3; field < 9 && !rest.empty(); ++field) {
     rest.remove_prefix(std::min(rest.find(' '), rest.size() - 1) + 1);
   }

@@ -2,13 +2,13 @@
 //
 // The CPU time of a process tree, from samples of it.
 //
-// The kernel's sum is the time of the living plus that of children they reaped. A process that
-// ignores SIGCHLD makes the kernel forget its children's time. So what was seen while they lived is
-// kept, and each process that was running when it was last seen is charged one more interval when
-// it is gone: a child that lives for a fraction of an interval is seen in that fraction of the
-// cases, so on average those that are seen pay for those that are not. That holds if the moments
-// cannot be foreseen, so the caller takes them at random. The larger of this and the kernel's sum
-// counts.
+// The kernel's sum is the time of living processes plus that of the children they reaped. A process
+// that ignores SIGCHLD makes the kernel forget its children's time. So the last sample of a process
+// is kept when it is gone, and if it was running in that sample it is charged one more interval.
+// A child that lives for a fraction of an interval is sampled in that fraction of the cases, so on
+// average the sampled children pay for the others. That holds only if the program cannot foresee
+// the moments of the samples, so the caller takes them at random. The larger of this and the
+// kernel's sum counts.
 #pragma once
 
 #include <sys/types.h>

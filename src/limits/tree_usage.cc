@@ -109,7 +109,8 @@ uint64_t TreeUsage::FilesInMemory() {
   if (unmeasured || shared > 0) {
     // The host's figure has what is in `bytes` as well.
     const uint64_t shmem = SharedMemoryOfHost(proc_);
-    // What others free meanwhile must not hide it: `shared` bounds what they can be charged for, so the lowest figure serves.
+    // What others free meanwhile must not hide it: `shared` bounds what they can be charged for, so
+    // the lowest figure serves.
     lowest_shmem_ = std::min(lowest_shmem_, shmem);
     const uint64_t growth = shmem - std::min(shmem, start_shmem_);
     const uint64_t since_lowest = shmem - lowest_shmem_;
@@ -255,6 +256,8 @@ uint64_t TreeUsage::MemoryNow(uint64_t queues) {
   }
   const uint64_t files = FilesInMemory();
   const uint64_t kernel = PageTables() + queues + held_.mappings * kBytesOfAMapping + lock_bytes_;
+  // Resident pages count what is shared once for each process. If even that is within the cap,
+  // exact figures are not needed: the kernel adds them up page by page.
   if (resident + files + kernel <= memory_cap_) {
     return unshared + files + kernel;
   }
@@ -296,6 +299,7 @@ uint64_t TreeUsage::IoNow() {
   for (const pid_t pid : pids_) {
     sum += ReadIoOf(pid, proc_);
   }
+  // A process that ended takes its figure along, so the sum can sink.
   io_lost_ += io_sum_ - std::min(io_sum_, sum);
   io_sum_ = sum;
   return io_sum_ + io_lost_;
@@ -325,6 +329,7 @@ std::vector<TreeProcess> TreeUsage::FindProcesses() {
 uint64_t TreeUsage::TasksOf(const std::vector<TreeProcess>& processes) const {
   uint64_t tasks = 0;
   for (const TreeProcess& process : processes) {
+    // A dead child of init only waits for init to reap it.
     tasks += process.dead && process.parent == init_ ? 0 : process.threads;
   }
   return tasks;

@@ -2,16 +2,18 @@
 //
 // TreeUsage adds up what a process tree (proc_tree.h) uses, from /proc: the stand-in where no cgroup may be made.
 //
-// Processes: a dead one counts while its parent has not reaped it, as everywhere; unless the parent is init, which is about to
-// and may be slower than who makes them.
-// CPU: see tree_cpu.h.
-// Memory: resident pages first, which overstates (shared pages count once for each process); only if that exceeds the
-// cap are proportional sizes read, which are exact and slow. Page tables, queues of pipes and sockets, files in the given
-// tmpfs mounts and memfds that are held (held_files.h) are added; where they are mapped as well, the larger of both views
-// counts, so that nothing counts twice. Mappings and file locks are added with what each takes in the kernel. UNIX sockets that were closed while their messages are unread, or whose descriptor
-// is in flight out of sight, can only be counted: each is charged with the most it can hold. Shared memory of unknown size
-// is charged with what the host's has grown by; shared anonymous memory with no more than the most that was seen mapped of it.
-// I/O: what the living and those they reaped have moved; what vanishes from that sum stays counted.
+// Processes: a dead one counts until its parent reaps it, as in a cgroup. Dead children of init do
+// not count: init reaps them, but can be slower than the program forks. CPU: see tree_cpu.h. Memory:
+// resident pages first, which overstates (shared pages count once for each process); only if that
+// exceeds the cap are proportional sizes read, which are exact and slow. Page tables, queues of
+// pipes and sockets, files in the given tmpfs mounts and memfds that are held (held_files.h) are
+// added; where they are mapped as well, the larger of both views counts, so that nothing counts
+// twice. Mappings and file locks are added with what each takes in the kernel. UNIX sockets that
+// were closed while their messages are unread, or whose descriptor is in flight out of sight, can
+// only be counted: each is charged with the most it can hold. Shared memory of unknown size is
+// charged with what the host's has grown by; shared anonymous memory with no more than the most
+// that was seen mapped of it. I/O: what the living and those they reaped have moved; what vanishes
+// from that sum stays counted.
 //
 // It fails closed: if a living process cannot be looked at, Usage::unreadable says which, and that
 // is a breach. And it samples: a burst between two samples is seen late, and other memory of the

@@ -144,6 +144,7 @@ Result<UniqueFd> AttachLoop(int images, int image) {
     TRY_ASSIGN(UniqueFd device, OpenLoop(images, number));
     loop_config config{};
     config.fd = static_cast<uint32_t>(image);
+    // The kernel gives the device back with its last user, which is the mount (loop(4)).
     config.info.lo_flags = LO_FLAGS_AUTOCLEAR;
     answer = Syscall(SYS_ioctl, device.get(), LOOP_CONFIGURE, Arg(&config));
     if (answer == 0) {

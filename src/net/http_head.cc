@@ -47,7 +47,12 @@ bool IsDisguised(std::string_view name) {
          (SameText(dashed, "Content-Length") || SameText(dashed, "Transfer-Encoding"));
 }
 
+bool IsConnection(std::string_view name) {
+  return SameText(name, "Connection") || SameText(name, "Proxy-Connection");
+}
+
 Status ReadFields(std::string_view rest, HttpFields& fields) {
+  size_t connection_names = 0;
   while (true) {
     TRY_ASSIGN(const std::string_view line, TakeLine(rest));
     if (line.empty()) {
@@ -68,6 +73,13 @@ Status ReadFields(std::string_view rest, HttpFields& fields) {
     }
     fields.list.push_back(
         {std::string(line.substr(0, colon)), std::string(Trimmed(line.substr(colon + 1)))});
+    if (const HttpField& field = fields.list.back(); IsConnection(field.name)) {
+      connection_names +=
+          1 + static_cast<size_t>(std::count(field.value.begin(), field.value.end(), ','));
+      if (connection_names > kMostConnectionNames) {
+        return Refused("http.too_many_fields", "more than 32 names in Connection");
+      }
+    }
   }
 }
 

@@ -20,6 +20,8 @@ namespace coffer::net {
 
 inline constexpr size_t kMostHeadBytes = 16 << 10;
 inline constexpr size_t kMostHeadFields = 128;
+// Each field of a message is looked for among them.
+inline constexpr size_t kMostConnectionNames = 32;
 
 bool IsToken(std::string_view text);
 // ASCII case does not matter.

@@ -58,7 +58,12 @@ class IoExecutor {
 
  public:
   // Not explicit: an executor of the context is one without a line.
-  IoExecutor(Inner inner) noexcept : inner_(inner) {}  // NOLINT(google-explicit-constructor)
+  // NOLINTNEXTLINE(google-explicit-constructor)
+  IoExecutor(Inner inner) noexcept : inner_(std::move(inner)) {}
+  // Asio copies executors, also where it moves what holds them.
+  IoExecutor(const IoExecutor& other) = default;
+  IoExecutor& operator=(const IoExecutor& other) = default;
+  ~IoExecutor() = default;
   // With a line of its own, which it shares with its copies.
   static IoExecutor InTurns(boost::asio::io_context& context) {
     IoExecutor made(context.get_executor());

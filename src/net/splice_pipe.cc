@@ -13,7 +13,8 @@ using raw::Syscall;
 
 // More than a pipe of the usual size takes at once.
 constexpr size_t kMostMoved = size_t{1} << 20;
-// What a pipe has at first. A user with many pipes (pipe-user-pages-soft) gets smaller ones, which are slower than a copy.
+// What a pipe has at first. A user with many pipes (pipe-user-pages-soft) gets smaller ones, which
+// are slower than a copy.
 constexpr long kLeastCapacity = 64L * 1024;
 
 long Move(int from, int to, size_t most) {

@@ -21,15 +21,16 @@ struct PipeAllowance {
 
 class SplicePipe {
  public:
-  // Null if the allowance is used up, the process can have no more descriptors or only small pipes, or the host does not
-  // allow it.
+  // Null if the allowance is used up, the process can have no more descriptors or only small pipes,
+  // or the host does not allow it.
   static std::unique_ptr<SplicePipe> Make(PipeAllowance& allowance);
   SplicePipe(const SplicePipe&) = delete;
   SplicePipe& operator=(const SplicePipe&) = delete;
   ~SplicePipe() { ++allowance_.left; }
 
-  // Waits for bytes and takes some into the pipe, which must be empty. How many; 0 if no more of this socket comes through
-  // a pipe: at its end, after an error, or at a mark of urgent data (MSG_OOB). A read of the socket tells which.
+  // Waits for bytes and takes some into the pipe, which must be empty. How many; 0 if no more of
+  // this socket comes through a pipe: at its end, after an error, or at a mark of urgent data
+  // (MSG_OOB). A read of the socket tells which.
   Task<size_t> FillFrom(Socket& socket);
   // Waits for room and writes some of what is in the pipe, which must not be empty. How many bytes, 0 after an error.
   Task<size_t> EmptySomeInto(Socket& socket);

@@ -29,7 +29,7 @@ struct OutputBudget {
 
 class Relay {
  public:
-  // `to` is borrowed. `hashing` keeps a digest of what was delivered.
+  // `to` is borrowed. `hashing` keeps a digest of the delivered bytes.
   Relay(int to, OutputBudget* budget, bool hashing) : to_(to), budget_(budget), hashing_(hashing) {}
 
   // `from` must be non-blocking.

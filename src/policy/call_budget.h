@@ -37,7 +37,7 @@ class CallBudget {
 
   // `granted` is at most what Left said.
   void Begin(const std::string& call_id, const Limits& granted);
-  // `used` below what was granted is there for others.
+  // The granted time above `cpu_used` becomes free for other calls.
   void End(const std::string& call_id, Nanos cpu_used);
 
  private:

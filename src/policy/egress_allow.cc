@@ -7,6 +7,7 @@
 
 #include "base/split.h"
 #include "base/text.h"
+#include "policy/address_class.h"
 #include "policy/egress_rule.h"
 #include "policy/manifest/rules.h"
 
@@ -18,8 +19,8 @@ constexpr std::string_view kForms =
     "http://HOST/PATH or tcp://HOST:PORT";
 constexpr uint16_t kSshPort = 22;
 
-Error NotARule(std::string_view text, std::string_view why) {
-  return Refused("policy.allow", fmt::format("{}: {}", Printable(text), why), std::string(kForms));
+Error NotARule(std::string_view text, std::string_view why, std::string_view hint = kForms) {
+  return Refused("policy.allow", fmt::format("{}: {}", Printable(text), why), std::string(hint));
 }
 
 bool IsMethod(std::string_view text) {
@@ -54,17 +55,28 @@ bool TakeScheme(std::string_view& rest, std::string_view scheme) {
   return true;
 }
 
+// Of this machine, a server is reached by a name that is made to lead there.
+std::string LocalHint(const EgressRule& rule) {
+  return fmt::format(
+      "servers that run inside need no rule; for one outside give it a name: tcp://server.test:{} "
+      "with --resolve server.test=127.0.0.1 and --dangerously-allow-address 127.0.0.1",
+      rule.ports.front().first);
+}
+
 // Too broad for a rule on the command line, or nothing that can be reached. Of the hosts that a
 // manifest calls dangerous, a name without a dot and an address are the user's own to choose: the
 // guard of addresses stands behind.
-Status CheckBreadth(const HostPattern& pattern) {
+Status CheckBreadth(const EgressRule& rule) {
+  const HostPattern& pattern = rule.host;
   const bool exact = pattern.kind() == HostPattern::Kind::kExact;
   if (exact && pattern.domain().address()) {
     return {};
   }
   if (const auto objection = ObjectToHost(pattern.text());
       objection && (!exact || objection->final)) {
-    return Refused("policy.allow", objection->message, "name the host that the command needs");
+    return Refused("policy.allow", objection->message,
+                   IsLocalName(pattern.domain().text()) ? LocalHint(rule)
+                                                        : "name the host that the command needs");
   }
   return {};
 }
@@ -98,11 +110,17 @@ Result<EgressRule> ParseAllow(std::string_view text) {
       return Refused("policy.allow", objection->message, objection->hint);
     }
   }
+  if (rest == "*" || rest == "**") {
+    return Refused("policy.allow", fmt::format("\"{}\" is every host", rest),
+                   "name the hosts that the command needs; --hold asks you for each");
+  }
+  if (rest.find_first_of(", ") != std::string_view::npos) {
+    return NotARule(text, "a rule has one host", "write a rule for each host: --allow is repeated");
+  }
   // The stars are taken off for the part that has a port.
   const size_t stars = rest.starts_with("**.") ? 3 : rest.starts_with("*.") ? 2 : 0;
   TRY_ASSIGN(const HostAndPort named, ParseHostAndPort(rest.substr(stars)));
   TRY_ASSIGN(rule.host, HostPattern::Parse(std::string(rest.substr(0, stars)) + named.host.text()));
-  TRY(CheckBreadth(rule.host));
 
   const bool every_path = path.empty() || IsEveryPath(path);
   if (!every_path) {
@@ -121,6 +139,7 @@ Result<EgressRule> ParseAllow(std::string_view text) {
     return NotARule(text, "tcp:// needs a port");
   }
   rule.ports = {{port, port}};
+  TRY(CheckBreadth(rule));
   return rule;
 }
 

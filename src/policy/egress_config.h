@@ -19,6 +19,7 @@ struct EgressConfig {
   std::string upstream_ca;             // PEM text; the configuration names its file
   std::string upstream_proxy;          // "http://proxy.example.com:3128"; empty: none
   std::vector<std::string> proxied;    // patterns of hosts that are dialled through it; none: all
+  std::string never_send;              // values that no request may hold, as their file has them
   // Ceilings: what no manifest opens, and the most that one gets. 0: no limit of the operator's.
   std::vector<std::string> deny;  // HOST or HOST:PORT
   uint64_t connections = 0;       // of one call, at the same time

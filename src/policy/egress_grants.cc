@@ -56,6 +56,12 @@ bool ParsedGrants::intercepts() const {
                      [](const EgressRule& rule) { return rule.tls == TlsMode::kIntercept; });
 }
 
+bool ParsedGrants::judges() const {
+  return std::any_of(rules.begin(), rules.end(), [](const EgressRule& rule) {
+    return rule.tls == TlsMode::kIntercept || rule.tls == TlsMode::kPlain;
+  });
+}
+
 Result<FixedName> ParseResolve(std::string_view text) {
   constexpr const char* kHint = "write api.example.com=192.0.2.7";
   const size_t equals = text.find('=');
@@ -192,6 +198,13 @@ Result<ParsedGrants> ParseGrants(const EgressTexts& grants) {
   for (const std::string& text : grants.proxied) {
     TRY_ASSIGN(HostPattern pattern, HostPattern::Parse(text));
     parsed.proxied.push_back(std::move(pattern));
+  }
+  if (!grants.never_send.empty()) {
+    Result<std::vector<NeverSendValue>> values = ParseNeverSend(grants.never_send);
+    if (!values.ok()) {
+      return InFlag("--never-send", std::move(values.error()));
+    }
+    parsed.never_send = std::move(values).value();
   }
   return parsed;
 }

@@ -3,7 +3,7 @@
 // The grants of a call as values: rules, names with fixed addresses, and addresses that are open beside the internet's.
 //
 // `coffer` reads them to refuse a mistake before anything starts; the egress process reads the same
-// texts with this code, so what was checked is what holds.
+// texts with this code, so both decide alike.
 #pragma once
 
 #include <map>
@@ -16,6 +16,7 @@
 #include "policy/egress_rule.h"
 #include "policy/egress_texts.h"
 #include "policy/ip_address.h"
+#include "policy/never_send.h"
 
 namespace coffer::policy {
 
@@ -29,11 +30,14 @@ struct ParsedGrants {
 
   std::optional<HostAndPort> upstream_proxy;
   std::vector<HostPattern> proxied;  // none: all
+  std::vector<NeverSendValue> never_send;
 
   // Whether that host is dialled through the proxy.
   bool is_proxied(const HostName& host) const;
   // A rule judges requests inside TLS: the boundary needs a CA.
   bool intercepts() const;
+  // A rule judges requests, inside TLS or without it.
+  bool judges() const;
 };
 
 // kRefused with a hint, naming the flag.

@@ -19,6 +19,8 @@ struct EgressTexts {
   // patterns; none: all.
   std::string upstream_proxy;
   std::vector<std::string> proxied;
+  // --never-send: the text of a file of values that no request may hold (policy/never_send.h).
+  std::string never_send;
   // What the operator denies every tool ("**.example.net", "files.example.com:22"), and the most
   // that each rule lets one call send and receive; 0: no limit. Never from flags.
   std::vector<std::string> deny;

@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "base/ascii.h"
+#include "base/hex.h"
 #include "base/split.h"
 #include "base/text.h"
 
@@ -34,7 +35,7 @@ bool IsLabel(std::string_view label) {
 // "1", "0x7f", "0177": C libraries read a name that ends in one as an address.
 bool IsNumber(std::string_view label) {
   if (label.starts_with("0x")) {
-    return label.find_first_not_of("0123456789abcdef", 2) == std::string_view::npos;
+    return IsHex(label.substr(2));
   }
   return label.find_first_not_of("0123456789") == std::string_view::npos;
 }

@@ -51,7 +51,7 @@ struct AddressRange {
   bool operator==(const AddressRange&) const = default;
 };
 
-// "10.0.0.0/8", "fd00:1::/64", or one address. Refused if bits behind the prefix are set: what was meant is not clear.
+// "10.0.0.0/8", "fd00:1::/64", or one address. Refused if bits behind the prefix are set: the text is ambiguous.
 Result<AddressRange> ParseAddressRange(std::string_view text);
 
 }  // namespace coffer::policy

@@ -2,8 +2,8 @@
 //
 // A parameter that names a file is resolved beneath the place it belongs to, or refused.
 //
-// Lexically: what comes out begins with the place, has no "..", and so can name nothing outside it, nor be an option.
-// A link inside the place is another matter: the boundary shows nothing but its own places, so a link leads to
+// Lexically: the result begins with the place and has no "..", so it names nothing outside the place and is never an
+// option. Links inside the place are not resolved here. The boundary shows only its own places, so a link leads to
 // nothing outside either.
 #pragma once
 

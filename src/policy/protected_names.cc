@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <string>
 
 #include "base/ascii.h"
 #include "policy/folded_name.h"
@@ -29,11 +30,16 @@ constexpr std::array kProtectedNames = {
     ProtectedName{".pre-commit-config.yml", "prek"},
     ProtectedName{"prek.toml", "prek"},
     ProtectedName{"captainhook.json", "CaptainHook"},
+    ProtectedName{".huskyrc", "husky"},
+    ProtectedName{".rusty-hook.toml", "rusty-hook"},
+    ProtectedName{"rusty-hook.toml", "rusty-hook"},
     ProtectedName{".lefthook", "lefthook"},
     ProtectedName{".lefthook-local", "lefthook"},
     ProtectedName{".zed", "an editor"},
     ProtectedName{".fleet", "an editor"},
     ProtectedName{".vs", "an editor"},
+    ProtectedName{".theia", "an editor"},
+    ProtectedName{".lapce", "an editor"},
     ProtectedName{".windsurf", "an editor"},
     ProtectedName{".codex", "an agent"},
     ProtectedName{".gemini", "an agent"},
@@ -66,6 +72,7 @@ constexpr std::array kProtectedNames = {
     ProtectedName{".nvim", "Neovim"},
     ProtectedName{".lazy.lua", "Neovim"},
     ProtectedName{".vim", "Vim"},
+    ProtectedName{".gvimrc", "Vim"},
     ProtectedName{".lvimrc", "Vim"},
     ProtectedName{".local.vimrc", "Vim"},
     // Interpreters and debuggers that read them in the working directory.
@@ -102,6 +109,72 @@ constexpr std::array kProtectedNames = {
     ProtectedName{".hg", "Mercurial"},
     ProtectedName{".jj", "Jujutsu"},
     ProtectedName{".sl", "Sapling"},
+    ProtectedName{".pijul", "Pijul"},
+    ProtectedName{".repo", "repo"},
+    ProtectedName{"_darcs", "Darcs"},
+    ProtectedName{"_MTN", "Monotone"},
+    ProtectedName{".svn", "Subversion"},
+    ProtectedName{".bzr", "Bazaar"},
+    ProtectedName{".fslckout", "Fossil"},
+    ProtectedName{"_FOSSIL_", "Fossil"},
+    ProtectedName{".fos", "Fossil"},
+    // Lazygit reads it above a repository, gh-dash at the top of one.
+    ProtectedName{".lazygit.yml", "lazygit"},
+    ProtectedName{".gh-dash.yml", "gh-dash"},
+    ProtectedName{".gh-dash.yaml", "gh-dash"},
+    ProtectedName{".ropeproject", "rope, in editors of Python,"},
+    // Language servers start what they say when an editor opens the project.
+    ProtectedName{".bsp", "an editor"},
+    ProtectedName{"buildServer.json", "an editor"},
+    ProtectedName{".sourcekit-lsp", "an editor"},
+    ProtectedName{"hie.yaml", "an editor"},
+    ProtectedName{".hie-bios", "an editor"},
+    ProtectedName{".lsp", "an editor"},
+    ProtectedName{".luarc.json", "an editor"},
+    ProtectedName{".luarc.jsonc", "an editor"},
+    ProtectedName{".ycm_extra_conf.py", "YouCompleteMe, in Vim,"},
+    ProtectedName{".project", "Eclipse"},
+    ProtectedName{".settings", "Eclipse"},
+    ProtectedName{".factorypath", "Eclipse"},
+    ProtectedName{"omnisharp.json", "an editor"},
+    ProtectedName{".obsidian", "Obsidian"},
+    ProtectedName{".lite_project.lua", "Lite XL"},
+    ProtectedName{".jupytext.py", "Jupyter"},
+    // Editors call ctags when a file is saved; its options name the file that it writes.
+    ProtectedName{".ctags", "ctags"},
+    ProtectedName{".ctags.d", "ctags"},
+    ProtectedName{"ctags.d", "ctags"},
+    ProtectedName{".valgrindrc", "Valgrind"},
+    // R restores what was saved, and calls .First in it.
+    ProtectedName{".RData", "R"},
+    ProtectedName{"irb.rc", "irb"},
+    ProtectedName{"_irbrc", "irb"},
+    ProtectedName{"$irbrc", "irb"},
+    ProtectedName{"irb", "irb", false, ".config"},
+    ProtectedName{".byebugrc", "byebug"},
+    ProtectedName{".perldb", "Perl's debugger"},
+    ProtectedName{".psysh.php", "PsySH"},
+    ProtectedName{".erlang", "Erlang"},
+    ProtectedName{".prototools", "proto"},
+    ProtectedName{"hk.pkl", "hk, for git,"},
+    ProtectedName{"hk.local.pkl", "hk, for git,"},
+    ProtectedName{".overcommit.yml", "Overcommit, for git,"},
+    ProtectedName{".git-hooks", "Overcommit, for git,"},
+    ProtectedName{".gitlint", "gitlint, for git,"},
+    ProtectedName{"duo", "an agent", false, ".gitlab"},
+    ProtectedName{"firebender.json", "an agent"},
+    ProtectedName{".grok", "an agent"},
+    ProtectedName{".iflow", "an agent"},
+    ProtectedName{".eca", "an agent"},
+    ProtectedName{".neovate", "an agent"},
+};
+
+constexpr std::array kNamesInGit = {
+    ProtectedName{"lazygit.yml", "lazygit"},
+    ProtectedName{"glab-cli", "glab"},
+    ProtectedName{"sl", "Sapling"},
+    ProtectedName{"arc", "Arcanist"},
+    ProtectedName{"crypt", "transcrypt, for git,"},
 };
 
 // STEM, or STEM.ANYTHING, that ends in one of the endings; a leading dot does not count.
@@ -112,14 +185,26 @@ struct Family {
 };
 
 constexpr std::string_view kLefthookEndings[] = {".yml", ".yaml", ".toml", ".json", ".jsonc"};
+constexpr std::string_view kHuskyEndings[] = {".json", ".js", ".cjs", ".yml", ".yaml"};
+constexpr std::string_view kScript[] = {".js"};
 constexpr std::string_view kToml[] = {".toml"};
 constexpr std::string_view kEditorWorkspaces[] = {".code-workspace"};
+constexpr std::string_view kSublimeProjects[] = {".sublime-project"};
+constexpr std::string_view kGrumPhpEndings[] = {".yml", ".yaml", ".dist"};
+constexpr std::string_view kEnvironments[] = {".rc"};
 
 constexpr std::array kFamilies = {
     Family{"lefthook", kLefthookEndings, {"lefthook.yml", "lefthook"}},
     Family{"lefthook-local", kLefthookEndings, {"lefthook-local.yml", "lefthook"}},
+    Family{"huskyrc", kHuskyEndings, {".huskyrc.json", "husky"}},
+    Family{"husky.config", kScript, {"husky.config.js", "husky"}},
     Family{"mise", kToml, {"mise.toml", "mise"}},
     Family{"", kEditorWorkspaces, {".code-workspace", "VS Code"}},
+    // Its settings may hold the commands of language servers.
+    Family{"", kSublimeProjects, {".sublime-project", "Sublime Text"}},
+    Family{"grumphp", kGrumPhpEndings, {"grumphp.yml", "GrumPHP, for git,"}},
+    // An .envrc that says `use flake` or `use nix` reads the environment that was kept.
+    Family{"", kEnvironments, {".rc", "direnv", false, ".direnv"}},
 };
 
 constexpr std::array kGitParts = {
@@ -156,6 +241,10 @@ bool SameName(std::string_view a, std::string_view b) {
                     [](char x, char y) { return LowerCase(x) == LowerCase(y); });
 }
 
+bool CountsIn(const ProtectedName& known, std::string_view directory) {
+  return known.in.empty() || SameName(directory, known.in);
+}
+
 bool IsPlainAscii(std::string_view text) {
   return std::all_of(text.begin(), text.end(),
                      [](char c) { return static_cast<unsigned char>(c) < 0x80; });
@@ -168,13 +257,14 @@ const ProtectedName* FindAsciiName(std::string_view name, std::string_view direc
   if (SameName(name, kGit.name)) {
     return &kGit;
   }
-  const auto* const family = std::find_if(kFamilies.begin(), kFamilies.end(),
-                                          [&](const Family& one) { return IsOf(one, name); });
+  const auto* const family = std::find_if(
+      kFamilies.begin(), kFamilies.end(),
+      [&](const Family& one) { return IsOf(one, name) && CountsIn(one.known, directory); });
   if (family != kFamilies.end()) {
     return &family->known;
   }
   // Nearly every name in a project ends here.
-  constexpr std::string_view kFirst = ".chlmop";
+  constexpr std::string_view kFirst = ".$bcdfhilmopr_";
   static_assert(
       std::all_of(kProtectedNames.begin(), kProtectedNames.end(), [&](const ProtectedName& known) {
         return kFirst.find(known.name[0]) != std::string_view::npos;
@@ -184,7 +274,7 @@ const ProtectedName* FindAsciiName(std::string_view name, std::string_view direc
   }
   const auto* const found =
       std::find_if(kProtectedNames.begin(), kProtectedNames.end(), [&](const ProtectedName& known) {
-        return SameName(name, known.name) && (known.in.empty() || SameName(directory, known.in));
+        return SameName(name, known.name) && CountsIn(known, directory);
       });
   return found == kProtectedNames.end() ? nullptr : found;
 }
@@ -197,6 +287,14 @@ const ProtectedName* FindProtectedName(std::string_view name, std::string_view d
   return IsPlainAscii(name) && IsPlainAscii(directory)
              ? FindAsciiName(name, directory)
              : FindAsciiName(FoldedName(name), FoldedName(directory));
+}
+
+const ProtectedName* FindNameInGitDirectory(std::string_view name) {
+  const std::string folded = FoldedName(name);
+  const auto* const found =
+      std::find_if(kNamesInGit.begin(), kNamesInGit.end(),
+                   [&](const ProtectedName& known) { return folded == known.name; });
+  return found == kNamesInGit.end() ? nullptr : found;
 }
 
 std::span<const GitPart> GitParts() { return kGitParts; }

@@ -41,6 +41,9 @@ struct GitPart {
 };
 std::span<const GitPart> GitParts();
 
+// Settings of other programs in a git directory, by which they start what they say. Null if the name is not one of them.
+const ProtectedName* FindNameInGitDirectory(std::string_view name);
+
 // Directories of installed packages. Editors and agents do not read their settings there; git still does.
 bool IsPackageDirectory(std::string_view name);
 

@@ -42,7 +42,24 @@ Result<std::optional<Admission>> LookAtSwitches(Connection& db, const AdmitReque
                                : fmt::format("this {} is stopped", SwitchKindName(found->kind))));
 }
 
-// Another agent's session is as good as none: its existence is none of this agent's business.
+Result<std::optional<Admission>> LookAtPause(Connection& db, const AdmitRequest& request,
+                                             Nanos now) {
+  using Maybe = std::optional<Admission>;
+  const CallIdentity& by = request.identity;
+  TRY_ASSIGN(const std::optional<Pause> pause, FindPauseIn(db, by.tenant, by.tool, by.agent, now));
+  if (!pause.has_value()) {
+    return Maybe();
+  }
+  Admission paused = NotAdmitted(
+      AdmitVerdict::kPaused, "policy.breaker",
+      fmt::format("calls of {} by this agent are paused until {}, because {}; an operator can let "
+                  "them go on earlier",
+                  by.tool, FormatTime(pause->until), pause->why));
+  paused.retry_after = pause->until - now;
+  return Maybe(std::move(paused));
+}
+
+// Another agent's session is answered like one that does not exist: its existence is not shown.
 std::optional<Admission> LookAtSession(const AdmitRequest& request,
                                        const std::optional<Session>& session, Nanos now) {
   if (request.identity.session_id.empty()) {
@@ -87,6 +104,10 @@ Result<Admission> Admit(Core& core, Connection& db, const AdmitRequest& request,
     return *no;
   }
   TRY_ASSIGN(no, LookAtKey(db, request, now));
+  if (no.has_value()) {
+    return *no;
+  }
+  TRY_ASSIGN(no, LookAtPause(db, request, now));
   if (no.has_value()) {
     return *no;
   }

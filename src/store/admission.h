@@ -2,7 +2,7 @@
 //
 // Admission: the first rung. Everything that may stop a call before its content is looked at, in one transaction.
 //
-// In this order: tenant, kill switches, idempotency key, session, parent, identical retries,
+// In this order: tenant, kill switches, idempotency key, circuit breaker, session, parent, identical retries,
 // budgets, rates, calls at the same time. Arguments were checked before (`invalid`): what does not
 // fit takes nothing from budgets and rates of calls. The first that says no decides, nothing is
 // written, and it is a value, not an Error. If nothing says no, the key is claimed, the counters
@@ -40,6 +40,7 @@ enum class AdmitVerdict : uint8_t {
   kInFlight,     // the key was used by a call that has not ended
   kKeyConflict,  // the key was used by another request
   kSwitchedOff,
+  kPaused,     // by the circuit breaker, for a while
   kNoSession,  // this tenant and agent have no such session
   kSessionEnded,
   kNoParent,  // this tenant has no such call, or it is not running

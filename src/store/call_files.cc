@@ -8,13 +8,16 @@
 namespace coffer::store {
 namespace {
 
-// The rows are those of one file after the other, each in order: path, piece.
+// The rows are those of one file after the other, each in order: path, body, piece. A file is read by the numbers of its
+// pieces: one whose numbers have a gap, or whose pieces are of other lengths, could not be, and gets no hash.
 Result<std::vector<StoredFile>> HashRows(Statement& query) {
   std::vector<StoredFile> files;
   std::optional<Sha256> hash;
+  int64_t number = 0;  // of the next piece
+  bool whole = true;
   const auto finish = [&] {
     if (hash) {
-      files.back().sha256 = hash->Finish();
+      files.back().sha256 = whole ? hash->Finish() : std::string();
     }
   };
   for (;;) {
@@ -27,8 +30,13 @@ Result<std::vector<StoredFile>> HashRows(Statement& query) {
       finish();
       hash.emplace();
       files.push_back({path, 0, ""});
+      number = 0;
+      whole = true;
     }
     const std::string piece = query.Text(1);
+    whole = whole && query.Int(2) == number &&
+            files.back().size == static_cast<uint64_t>(number) * kFilePiece;
+    ++number;
     hash->Update(piece);
     files.back().size += piece.size();
   }
@@ -59,7 +67,7 @@ Status RemoveCallFiles(Connection& db, const TenantId& tenant, std::string_view 
 Result<std::vector<StoredFile>> HashCallFilesIn(Connection& db, std::string_view tenant,
                                                 std::string_view call_id) {
   TRY_ASSIGN(Statement query,
-             db.Query("SELECT path, body FROM call_files WHERE tenant = ? AND call_id = ? "
+             db.Query("SELECT path, body, piece FROM call_files WHERE tenant = ? AND call_id = ? "
                       "ORDER BY path, piece",
                       tenant, call_id));
   return HashRows(query);
@@ -69,7 +77,7 @@ Result<std::optional<StoredFile>> HashCallFile(Store& store, const TenantId& ten
                                                std::string_view call_id, std::string_view path) {
   return store.core().Read([&](Connection& db) -> Result<std::optional<StoredFile>> {
     TRY_ASSIGN(Statement query,
-               db.Query("SELECT path, body FROM call_files WHERE tenant = ? AND call_id = ? "
+               db.Query("SELECT path, body, piece FROM call_files WHERE tenant = ? AND call_id = ? "
                         "AND path = ? ORDER BY piece",
                         tenant.name(), call_id, path));
     TRY_ASSIGN(std::vector<StoredFile> files, HashRows(query));

@@ -46,6 +46,7 @@ Status ReadWholePatiently(Connection& db) {
 Result<std::unique_ptr<Connection>> Core::Connect() const {
   TRY_ASSIGN(std::unique_ptr<Connection> db,
              Connection::Open(directory + "/coffer.db", options.busy_timeout));
+  // cell_size_check finds a damaged page when it is read, before it is used.
   TRY(db->Script("PRAGMA temp_store = MEMORY; PRAGMA cell_size_check = ON"));
   TRY_ASSIGN(Statement journal, db->Prepare("PRAGMA journal_mode = WAL"));
   TRY_ASSIGN(const bool row, journal.Step());
@@ -97,6 +98,8 @@ Status Core::FlushUntil(uint64_t number) {
       continue;
     }
     flushing_ = true;
+    // A commit that is made while fdatasync runs is not covered by it. Its thread takes the next
+    // round.
     const uint64_t covered = committed_;
     lock.unlock();
     const long answer = raw::Syscall(SYS_fdatasync, files_.wal());

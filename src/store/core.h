@@ -109,6 +109,8 @@ struct Core {
 
   friend class Store;
   StoreFiles files_;
+  // Locks are taken in this order: inspect_mutex_, mutex_, then the clock's or flush_mutex_.
+  // maintain_mutex_ is never taken with another one held.
   std::mutex mutex_;  // of what follows
   std::unique_ptr<Connection> db_;
   std::optional<Error> damage_;

@@ -23,6 +23,10 @@ enum class Role : uint8_t { kAgent, kApprover, kOperator, kAuditor };
 std::string_view RoleName(Role role);
 std::optional<Role> FindRole(std::string_view name);
 
+// What an agent may be called, wherever it comes from: 1 to 128 printable ASCII characters, no spaces. A token's agent
+// has a narrower name (gateway/http/names.h).
+bool IsAgentName(std::string_view text);
+
 struct ApiKey {
   std::string id;  // 16 hex digits that sort by time; not secret
   TenantId tenant = TenantId::Local();
@@ -87,8 +91,9 @@ enum class RevokedCalls : uint8_t { kEnd, kKeepRunning };
 // then FindKey says what to do. Calls that were kept can be ended by revoking again.
 Status RevokeKey(Store& store, const TenantId& tenant, std::string_view id,
                  RevokedCalls calls = RevokedCalls::kEnd);
-// The same for the key, the keys that it has made, and those that they have made, all of one tenant, in one step. Returns the
-// ids of the others that it revoked. A key that was pruned hands those that it made to its own maker.
+// The same for the key, the keys that it has made, and those that they have made, all of one
+// tenant, in one step. Returns the ids of the others that it revoked. A key that was pruned hands
+// those that it made to its own maker.
 Result<std::vector<std::string>> RevokeKeyAndMade(Store& store, const TenantId& tenant,
                                                   std::string_view id,
                                                   RevokedCalls calls = RevokedCalls::kEnd);

@@ -435,6 +435,26 @@ CREATE TRIGGER api_key_removed AFTER DELETE ON api_keys WHEN OLD.made_by <> '' B
   UPDATE api_keys SET made_by = OLD.made_by WHERE made_by = OLD.id;
 END;
 )sql",
+    // 13: the circuit breaker: calls that were denied something, and the agents that may not call a tool meanwhile
+    R"sql(
+CREATE TABLE denied_calls (
+  tenant   TEXT NOT NULL,
+  tool     TEXT NOT NULL,
+  agent    TEXT NOT NULL,
+  call_id  TEXT NOT NULL,
+  at       INTEGER NOT NULL,
+  PRIMARY KEY (tenant, tool, agent, call_id)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE pauses (
+  tenant  TEXT NOT NULL,
+  tool    TEXT NOT NULL,
+  agent   TEXT NOT NULL,
+  why     TEXT NOT NULL,
+  at      INTEGER NOT NULL,
+  until   INTEGER NOT NULL,
+  PRIMARY KEY (tenant, tool, agent)
+) STRICT, WITHOUT ROWID;
+)sql",
 };
 
 constexpr int kNewest = static_cast<int>(std::size(kSteps));

@@ -14,13 +14,13 @@ Result<std::optional<std::string>> ReadBody(Statement& query, std::string_view h
   }
   std::string body = query.Text(0);
   if (HashOf(body) != hash) {
-    return Internal("record.broken", "what the store has under this hash has another one");
+    return Internal("record.broken", "the stored object does not match its hash");
   }
   return std::optional<std::string>(std::move(body));
 }
 
-// The latest call of each manifest and envelope that is not there. When a call started is sealed in its receipt; when it
-// was decided is not.
+// The latest call of each manifest and envelope that is not there. When a call started is sealed in
+// its receipt; when it was decided is not.
 constexpr const char* kNamedAndGone =
     "SELECT tenant, hash, id, max(at) FROM (SELECT tenant, id, manifest_hash AS hash, "
     "coalesce(started_at, decided_at) AS at FROM calls NOT INDEXED UNION ALL SELECT tenant, id, "

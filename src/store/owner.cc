@@ -26,6 +26,8 @@ struct flock ByteLock(int64_t byte) {
 long TryLock(int file, int64_t byte, int16_t type = F_WRLCK) {
   struct flock lock = ByteLock(byte);
   lock.l_type = type;
+  // Of the open file, not of the process (fcntl(2), Linux 3.15): another descriptor of the same
+  // file that is closed anywhere in the process does not drop it.
   return raw::Syscall(SYS_fcntl, file, F_OFD_SETLK, raw::Arg(&lock));
 }
 

@@ -74,6 +74,7 @@ Result<std::vector<RecoveredCall>> RecoverCalls(Core& core) {
   }
   return core.Write(Durability::kOnDisk, [&](Connection& db) -> Result<Recovered> {
     Recovered recovered;
+    // Once more, now with the write lock: another process may have recovered them meanwhile.
     TRY_ASSIGN(std::vector<Call> dead, FindDead(core, db));
     for (Call& call : dead) {
       const CallState left_in = LeftIn(call);

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/ids.h"
+#include "store/breaker.h"
 #include "store/core.h"
 
 namespace coffer::store {
@@ -13,6 +14,7 @@ constexpr int64_t kBatch = 200;  // rows in one transaction
 constexpr int kBatches = 20;     // of one kind in one Prune
 // The longest rate window, and how long a failure is remembered (quota.cc).
 constexpr Nanos kCounters = std::chrono::hours(48);
+static_assert(kCounters >= kLongestBreakerWindow);
 
 // Parameters: 1 the tenant, 2 the time before which something must have ended, 3 an id: all made before that time are
 // smaller, which keeps the search at the old end of the table, 4 how many rows.
@@ -73,6 +75,12 @@ constexpr const char* kOldFailures =
 constexpr const char* kOldProgress =
     "DELETE FROM progress WHERE (tenant, agent) IN (SELECT tenant, agent FROM progress "
     "WHERE tenant = ?1 AND at < ?2 AND ?3 <> '' LIMIT ?4)";
+constexpr const char* kOldDenied =
+    "DELETE FROM denied_calls WHERE (tenant, tool, agent, call_id) IN (SELECT tenant, tool, agent, "
+    "call_id FROM denied_calls WHERE tenant = ?1 AND at < ?2 AND ?3 <> '' LIMIT ?4)";
+constexpr const char* kOldPauses =
+    "DELETE FROM pauses WHERE (tenant, tool, agent) IN (SELECT tenant, tool, agent FROM pauses "
+    "WHERE tenant = ?1 AND until < ?2 AND ?3 <> '' LIMIT ?4)";
 
 // In several transactions, until there is nothing left to do or it was enough for now.
 Status Remove(Core& core, const char* sql, const TenantId& tenant, Nanos before,
@@ -98,7 +106,7 @@ Status PruneTenant(Core& core, const TenantId& tenant, const Retention& retentio
   const Nanos now = core.Now();
   const Nanos calls = now - std::max(retention.calls, kIdempotencyTime);
   const Nanos results = now - std::max(retention.results, kIdempotencyTime);
-  uint64_t belongings = 0;  // of what was counted already
+  uint64_t belongings = 0;  // rows of a call, session or key, not counted again
   // Keys first: a call stays as long as its key does.
   TRY(Remove(core, kOldKeys, tenant, now - kIdempotencyTime, pruned.idempotency_keys));
   TRY(Remove(core, kOldResults, tenant, results, pruned.results));
@@ -115,6 +123,8 @@ Status PruneTenant(Core& core, const TenantId& tenant, const Retention& retentio
   TRY(Remove(core, kOldRates, tenant, now - kCounters, pruned.counters));
   TRY(Remove(core, kOldFailures, tenant, now - kCounters, pruned.counters));
   TRY(Remove(core, kOldProgress, tenant, now - kCounters, pruned.counters));
+  TRY(Remove(core, kOldDenied, tenant, now - kCounters, pruned.counters));
+  TRY(Remove(core, kOldPauses, tenant, now, pruned.counters));
   return {};
 }
 

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "store/breaker.h"
 #include "store/call_files.h"
 #include "store/core.h"
 #include "store/session.h"
@@ -31,7 +32,11 @@ struct TenantIdReader {
 Status CheckTenantIn(Connection& db, const TenantId& tenant);
 Result<Tenant> EnsureTenantIn(Connection& db, const TenantId& tenant, Nanos now);
 
-// ---- session.cc, switches.cc ----
+// ---- breaker.cc, session.cc, switches.cc ----
+
+// One that has not ended.
+Result<std::optional<Pause>> FindPauseIn(Connection& db, const TenantId& tenant,
+                                         std::string_view tool, std::string_view agent, Nanos now);
 
 Result<std::optional<Session>> FindSessionIn(Connection& db, const TenantId& tenant,
                                              std::string_view id);

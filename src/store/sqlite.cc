@@ -110,6 +110,7 @@ Statement::~Statement() {
     ::sqlite3_finalize(raw_);
     return;
   }
+  // A statement that is not reset keeps its transaction open.
   ::sqlite3_reset(raw_);
   ::sqlite3_clear_bindings(raw_);  // a bound receipt should not stay in memory
   *busy_ = false;

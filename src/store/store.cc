@@ -126,9 +126,12 @@ Result<Store> Store::Open(const std::string& directory, StoreOptions options) {
   TRY_ASSIGN(core->files_, StoreFiles::Open(directory));
   if (!had) {
     TRY(core->FlushUntil(core->NoteCommit()));
+    // The note that there was a database must not reach the disk before the database's name does.
     TRY(SyncDirectory(home.get()));
     TRY(core->owner->NoteDatabase());
   }
+  // Both under the lock of byte 0, which each process takes while it opens: calls of a dead process
+  // are recovered by one process, which is known to live.
   TRY(core->owner->TakeNumber());
   TRY_ASSIGN(core->recovered, RecoverCalls(*core));
   TRY(core->owner->EndOpening());

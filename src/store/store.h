@@ -44,7 +44,7 @@ struct StoreOptions {
   std::function<Nanos()> wall = WallTime;    // what the store's own is made of
   std::function<Nanos()> uptime = BootTime;  // the same
   std::string boot_id;                       // the same; empty: the kernel's
-  // Tests and benchmarks only: false never calls fsync, and a power loss may lose what was acknowledged.
+  // Tests and benchmarks only: false never calls fsync, and a power loss may lose acknowledged calls.
   bool fsync = true;
   Nanos inspect_every = std::chrono::minutes(1);  // at most
   uint64_t inspect_most =
@@ -68,7 +68,7 @@ class Store {
   // later Flush fails too, until the store is opened again.
   Status Flush();
 
-  // Moves what was written into the database file, so that the log beside it stays short. For a
+  // Moves commits from the write-ahead log into the database file, so that the log stays short. For a
   // timer, once a second or so, on a thread of its own: no call waits for it. Without it, a commit
   // does so itself when the log is long.
   Status Maintain();

@@ -49,6 +49,8 @@ Nanos StoreClock::At(const Pair& pair, Nanos uptime) const {
   const Nanos passed = std::max(uptime - pair.uptime, Nanos(0));
   const Nanos even = pair.time + passed;
   const Nanos ahead = sources_.wall() - even;
+  // A clock that is a year off was never set, or has just been: following it by a hundredth would
+  // take for ever.
   if (ahead > kNeverRight || ahead < -kNeverRight) {
     return even + ahead;
   }

@@ -22,7 +22,7 @@ constexpr size_t kWalWords = 8;             // the last two are the checksum of 
 
 Error Damaged(const std::string& what) {
   return HostFault("store.corrupt", "the store is damaged (" + what + ")",
-                   "nothing runs until its files are what they were; stop the daemon, restore the "
+                   "nothing runs until its files are restored; stop the daemon, restore the "
                    "state directory from a backup, start it again");
 }
 

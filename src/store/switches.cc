@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "store/switches.h"
 
+#include "store/breaker.h"
 #include "store/core.h"
 #include "store/rows.h"
 
 namespace coffer::store {
 namespace {
 
-constexpr std::string_view kKinds[] = {"tool", "agent", "session", "tenant", "disabled-tool"};
+constexpr std::string_view kKinds[] = {"tool",   "agent",         "session",
+                                       "tenant", "disabled-tool", "breaker"};
 constexpr std::string_view kEverybody;  // the tenant column of a switch for all
 
 Switch ReadSwitch(const Statement& row) {
@@ -24,7 +26,34 @@ Switch ReadSwitch(const Statement& row) {
   return found;
 }
 
+struct Pair {
+  std::string_view tool;
+  std::string_view agent;
+};
+
+// Of a pause's name.
+Pair PairOf(std::string_view name) {
+  const size_t colon = name.find(':');
+  return colon == std::string_view::npos ? Pair{}
+                                         : Pair{name.substr(0, colon), name.substr(colon + 1)};
+}
+
+Status LiftPause(Store& store, std::string_view tenant, const SwitchChange& change) {
+  if (change.on) {
+    return Refused("policy.switch", "a breaker pauses by itself, when calls are denied",
+                   "stop the agent, or the tool");
+  }
+  const Pair pair = PairOf(change.name);
+  return store.core().Write(Durability::kOnDisk, [&](Connection& db) {
+    return db.Run("DELETE FROM pauses WHERE tenant = ? AND tool = ? AND agent = ?", tenant,
+                  pair.tool, pair.agent);
+  });
+}
+
 Status Set(Store& store, std::string_view tenant, const SwitchChange& change) {
+  if (change.kind == SwitchKind::kBreaker) {
+    return LiftPause(store, tenant, change);
+  }
   const std::string_view name = change.kind == SwitchKind::kTenant ? tenant : change.name;
   if (name.empty() && change.kind != SwitchKind::kTenant) {
     return Refused("policy.switch", "a switch needs the name of what it stops");
@@ -49,6 +78,25 @@ Result<std::vector<Switch>> ReadSwitches(Statement& query) {
       return switches;
     }
     switches.push_back(ReadSwitch(query));
+  }
+}
+
+// Behind `switches`: pauses of the tenant, or of all of them if it is empty.
+Status AppendPauses(Connection& db, std::string_view tenant, Nanos now,
+                    std::vector<Switch>& switches) {
+  TRY_ASSIGN(Statement query,
+             db.Query("SELECT tenant, tool, agent, why, at, until FROM pauses "
+                      "WHERE (tenant = ?1 OR ?1 = '') AND until > ?2 AND until <= ?3 "
+                      "ORDER BY tenant, tool, agent",
+                      tenant, now, now + kFarInTheFuture));
+  for (;;) {
+    TRY_ASSIGN(const bool row, query.Step());
+    if (!row) {
+      return {};
+    }
+    switches.push_back({TenantIdReader::Read(query, 0), SwitchKind::kBreaker,
+                        PauseName(query.Text(1), query.Text(2)), true, "breaker", query.Text(3),
+                        query.Time(4), query.Time(5)});
   }
 }
 
@@ -99,7 +147,14 @@ Result<std::optional<Switch>> FindStop(Store& store, const TenantId& tenant,
 
 Result<bool> IsSwitchedOn(Store& store, const TenantId& tenant, SwitchKind kind,
                           std::string_view name) {
-  return store.core().Read([&](Connection& db) -> Result<bool> {
+  Core& core = store.core();
+  return core.Read([&](Connection& db) -> Result<bool> {
+    if (kind == SwitchKind::kBreaker) {
+      const Pair pair = PairOf(name);
+      TRY_ASSIGN(const std::optional<Pause> pause,
+                 FindPauseIn(db, tenant, pair.tool, pair.agent, core.Now()));
+      return pause.has_value();
+    }
     TRY_ASSIGN(Statement query,
                db.Query("SELECT 1 FROM switches WHERE tenant = ? AND kind = ? AND name = ? AND "
                         "is_on = 1",
@@ -122,7 +177,8 @@ Result<bool> AgentIsKnown(Store& store, const TenantId& tenant, std::string_view
 }
 
 Result<std::vector<Switch>> ListSwitches(Store& store, const TenantId& tenant) {
-  return store.core().Read([&](Connection& db) -> Result<std::vector<Switch>> {
+  Core& core = store.core();
+  return core.Read([&](Connection& db) -> Result<std::vector<Switch>> {
     // Who stopped all tenants, and why, is the operator's to know.
     TRY_ASSIGN(Statement query,
                db.Query("SELECT tenant, kind, name, is_on, iif(tenant = '', '', who), "
@@ -130,15 +186,20 @@ Result<std::vector<Switch>> ListSwitches(Store& store, const TenantId& tenant) {
                         "WHERE tenant = ? OR (tenant = '' AND is_on = 1 AND kind IN "
                         "('tenant', 'tool', 'disabled-tool')) ORDER BY tenant, kind, name",
                         tenant.name()));
-    return ReadSwitches(query);
+    TRY_ASSIGN(std::vector<Switch> switches, ReadSwitches(query));
+    TRY(AppendPauses(db, tenant.name(), core.Now(), switches));
+    return switches;
   });
 }
 
 Result<std::vector<Switch>> ListSwitches(Store& store, AllTenants /*tag*/) {
-  return store.core().Read([](Connection& db) -> Result<std::vector<Switch>> {
+  Core& core = store.core();
+  return core.Read([&](Connection& db) -> Result<std::vector<Switch>> {
     TRY_ASSIGN(Statement query, db.Prepare("SELECT tenant, kind, name, is_on, who, why, at "
                                            "FROM switches ORDER BY tenant, kind, name"));
-    return ReadSwitches(query);
+    TRY_ASSIGN(std::vector<Switch> switches, ReadSwitches(query));
+    TRY(AppendPauses(db, "", core.Now(), switches));
+    return switches;
   });
 }
 

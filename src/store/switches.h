@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Kill switches: a tool, an agent, a session or a tenant is stopped, by whom, why and when.
+// Kill switches: a tool, an agent, a session or a tenant is stopped, by whom, why and when. A pause of the circuit
+// breaker (breaker.h) is listed and lifted here as one more kind, which no caller can set.
 //
 // Admission looks at them in its own transaction, so nothing is admitted after a switch is on. Killing what runs is the
 // caller's: SwitchGeneration changes with every change and is cheap to ask for several times a second; when it has
@@ -20,18 +21,19 @@
 
 namespace coffer::store {
 
-enum class SwitchKind : uint8_t { kTool, kAgent, kSession, kTenant, kDisabledTool };
+enum class SwitchKind : uint8_t { kTool, kAgent, kSession, kTenant, kDisabledTool, kBreaker };
 std::string_view SwitchKindName(SwitchKind kind);
 std::optional<SwitchKind> FindSwitchKind(std::string_view name);
 
 struct Switch {
   std::optional<TenantId> tenant;  // nothing: for all tenants
   SwitchKind kind = SwitchKind::kTool;
-  std::string name;  // of the tool, agent or session; the tenant's own for kTenant
+  std::string name;  // of the tool, agent or session; the tenant's own for kTenant; see PauseName
   bool on = false;
   std::string who;
   std::string why;
   Nanos at{0};
+  std::optional<Nanos> until;  // kBreaker: when it ends by itself
 };
 
 struct SwitchChange {
@@ -41,6 +43,7 @@ struct SwitchChange {
   std::string who;
   std::string why;
 };
+// Refused for kBreaker, unless it is lifted.
 Status SetSwitch(Store& store, const TenantId& tenant, const SwitchChange& change);
 // For all tenants: a tool or an agent of that name in every tenant; kTenant with AllTenants stops all tenants.
 Status SetSwitch(Store& store, AllTenants, const SwitchChange& change);
@@ -51,7 +54,7 @@ struct SwitchSubject {
   std::string_view agent;
   std::string_view session;  // empty: none
 };
-// A switch that stops such a call of this tenant, or nothing.
+// A switch that stops such a call of this tenant, also while it runs, or nothing. A pause is not one.
 Result<std::optional<Switch>> FindSwitch(Store& store, const TenantId& tenant,
                                          const SwitchSubject& subject);
 
@@ -66,7 +69,7 @@ Result<bool> IsSwitchedOn(Store& store, const TenantId& tenant, SwitchKind kind,
 // Whether anything of the tenant bears this agent's name: a key, a session or a call.
 Result<bool> AgentIsKnown(Store& store, const TenantId& tenant, std::string_view agent);
 
-// Those of this tenant and, without their reasons, those for all tenants that stop it too.
+// Those of this tenant and, without their reasons, those for all tenants that stop it too; pauses that have not ended.
 Result<std::vector<Switch>> ListSwitches(Store& store, const TenantId& tenant);
 Result<std::vector<Switch>> ListSwitches(Store& store, AllTenants);
 

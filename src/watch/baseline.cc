@@ -87,36 +87,30 @@ double Baseline::TotalOf(int64_t hour) const {
   return at == buckets_.end() ? 0 : at->total;
 }
 
-Usual Baseline::OfHours(int64_t from, int64_t to) const {
-  uint64_t samples = 0;
-  size_t hours = 0;
-  double total = 0;
-  double squares = 0;
+Baseline::Sums Baseline::SumOf(int64_t from, int64_t to) const {
+  Sums sums;
   for (const Bucket& bucket : buckets_) {
     if (bucket.hour >= from && bucket.hour < to && bucket.samples > 0) {
-      samples += bucket.samples;
-      ++hours;
-      total += bucket.total;
-      squares += bucket.total * bucket.total;
+      sums.samples += bucket.samples;
+      ++sums.hours;
+      sums.total += bucket.total;
+      sums.squares += bucket.squares;
+      sums.squares_of_totals += bucket.total * bucket.total;
     }
   }
-  return Summarise(samples, hours, static_cast<double>(hours), total, squares);
+  return sums;
+}
+
+Usual Baseline::OfHours(int64_t from, int64_t to) const {
+  const Sums sums = SumOf(from, to);
+  return Summarise(sums.samples, sums.hours, static_cast<double>(sums.hours), sums.total,
+                   sums.squares_of_totals);
 }
 
 Usual Baseline::OfSamples(int64_t from, int64_t to) const {
-  uint64_t samples = 0;
-  size_t hours = 0;
-  double total = 0;
-  double squares = 0;
-  for (const Bucket& bucket : buckets_) {
-    if (bucket.hour >= from && bucket.hour < to && bucket.samples > 0) {
-      samples += bucket.samples;
-      ++hours;
-      total += bucket.total;
-      squares += bucket.squares;
-    }
-  }
-  return Summarise(samples, hours, static_cast<double>(samples), total, squares);
+  const Sums sums = SumOf(from, to);
+  return Summarise(sums.samples, sums.hours, static_cast<double>(sums.samples), sums.total,
+                   sums.squares);
 }
 
 Judgement Judge(Measure measure, double value, const Usual& usual, const AnomalyRules& rules) {

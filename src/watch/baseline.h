@@ -64,6 +64,15 @@ class Baseline {
   Usual OfSamples(int64_t from, int64_t to) const;
 
  private:
+  struct Sums {
+    uint64_t samples = 0;
+    size_t hours = 0;
+    double total = 0;
+    double squares = 0;            // of the single samples
+    double squares_of_totals = 0;  // of the hours
+  };
+  Sums SumOf(int64_t from, int64_t to) const;
+
   std::vector<Bucket> buckets_;  // by hour
 };
 

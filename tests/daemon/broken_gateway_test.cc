@@ -385,10 +385,26 @@ TEST_F(BrokenGateway, GetsNoVolumeButThoseOfSessions) {
     EXPECT_NE(ask(WardenVerb::kOpenVolume, id, kSize), "") << id;
     (void)ask(WardenVerb::kCloseVolume, id, 0);  // there is nothing to close
   }
+  // With anything but a socket for the answer nothing is done: writing to it could wait for ever.
+  const Result<UniqueFd> in = call::SealedBytes("");
+  Result<sys::Pipe> pipe = sys::MakePipe();
+  ASSERT_TRUE(in.ok() && pipe.ok());
+  for (const int answer : {pipe->write_end.get(), in->get()}) {
+    call::WardenMessage message;
+    message.verb = static_cast<uint32_t>(WardenVerb::kCloseVolume);
+    memcpy(message.call_id, session_.data(), session_.size());
+    ASSERT_TRUE(call::SendMessage(socket_.get(), message, std::span(&answer, 1)).ok());
+  }
+  pipe->write_end.Reset();
+  char byte = 0;
+  EXPECT_EQ(::read(pipe->read_end.get(), &byte, 1), 0) << "a pipe was answered";
+  EXPECT_EQ(CodeOf(Send(Allowed("true"))), "") << "the warden is there";
   EXPECT_EQ(mounts(), mounts_before);
   EXPECT_EQ(images(), images_before);
   EXPECT_EQ(ReadFile(daemon_.Workspace(session_) + "/kept").value_or(""), "kept");
-  EXPECT_EQ(CodeOf(Send(Allowed("true"))), "") << "the warden is there";
+  EXPECT_TRUE(
+      WaitUntil([&] { return ask(WardenVerb::kCloseVolume, session_, 0) != "limits.volume"; }));
+  EXPECT_FALSE(Contains(mounts(), session_)) << "NO-CONTROL: over a socket it is closed";
 }
 
 // The monitor, not the gateway, says what the warden knows.

@@ -13,9 +13,25 @@
 #include <vector>
 
 #include "tests/daemon/calls_daemon.h"
+#include "tests/gateway/harness.h"
 
 namespace coffer::test {
 namespace {
+
+// How many bodies of a mebibyte this key may send at the same time.
+size_t BodiesOf(const Daemon& daemon, const std::string& key) {
+  std::vector<gateway::RawClient> clients;
+  for (;;) {
+    gateway::RawClient client = gateway::RawClient::Tcp(daemon.port());
+    client.Send(gateway::Request("POST", "/v1/calls", key,
+                                 "Content-Type: application/json\r\nExpect: 100-continue\r\n"
+                                 "Content-Length: 1048576\r\n"));
+    if (client.Receive().status != 100) {
+      return clients.size();
+    }
+    clients.push_back(std::move(client));
+  }
+}
 
 TEST_F(CallsOfDaemon, EachCallIsAChildWithAReceiptThatIsSealedBefore) {
   Declare("greet", "echo hello $1; echo aside >&2");
@@ -284,6 +300,25 @@ TEST_F(CallsOfDaemon, TheRelayHasNoRights) {
     EXPECT_FALSE(Contains(memory, "KEY")) << memory;
   }
   daemon_.Ask("POST", "/v1/calls/" + begun.At("call_id") + "/cancel", daemon_.key(), "{}");
+}
+
+// What a call inside has printed waits in the gateway until the program's relay takes it. Till then it counts for the key
+// that made the outer call, and not for everybody.
+TEST_F(CallsOfDaemon, AnswersThatTheRelayDoesNotTakeCountForTheKeyOfTheOuterCall) {
+  const std::string output = "[limits]\noutput = \"4MiB\"\n";
+  Declare("big", "sleep 2; head -c 4194304 /dev/zero | tr '\\0' x", output);
+  Declare("script", "coffer call big > /dev/null", MayCall("\"big\"") + output);
+  Start();
+  EXPECT_EQ(BodiesOf(daemon_, daemon_.key()), 24U) << "the control: before";
+  const std::string id = Begin("script");
+  ASSERT_TRUE(WaitUntil([&] { return Relay() != 0 && Sleeps(2); })) << "NO-CONTROL";
+  const pid_t relay = Relay();
+  ASSERT_EQ(::kill(relay, SIGSTOP), 0);
+  EXPECT_TRUE(WaitUntil([&] { return ByTool()["big"]["outcome"] == "success"; }));
+  EXPECT_LE(BodiesOf(daemon_, daemon_.key()), 20U) << "if it counts for nobody, 22 are left to all";
+  ASSERT_EQ(::kill(relay, SIGCONT), 0);
+  daemon_.Ask("POST", "/v1/calls/" + id + "/cancel", daemon_.key(), "{}");
+  EXPECT_TRUE(WaitUntil([&] { return daemon_.Runners().empty(); }));
 }
 
 TEST_F(CallsOfDaemon, HostileCodeOnTheSocketReachesNothingElse) {

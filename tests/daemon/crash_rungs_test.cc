@@ -142,7 +142,7 @@ class CrashRungs : public ::testing::Test {
     // killed leaves the daemon alive.
     (void)WaitUntil([&] { return killed_.load(); }, Seconds(3));
     if (!Disarm() || victim == kRunner) {
-      EXPECT_EQ(daemon_.Stop(), 0);
+      EXPECT_EQ(daemon_.Stop(), 0) << daemon_.Said();
     } else {
       EXPECT_TRUE(daemon_.Gone(Seconds(20)));
     }

@@ -3,6 +3,7 @@
 
 #include <dirent.h>
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
@@ -11,6 +12,7 @@
 
 #include <atomic>
 #include <cstdlib>
+#include <fstream>
 #include <sstream>
 #include <thread>
 
@@ -90,6 +92,25 @@ bool ReapAll() {
   return ChildrenOf(::getpid()).empty();
 }
 
+// As an ordinary user in a user namespace in which the uid stays what it is; the program that is started has no right in it.
+void BindInMountsOfItsOwn(const std::string& file, const std::string& place) {
+  const uid_t uid = ::geteuid();
+  const gid_t gid = ::getegid();
+  const int user = uid == 0 ? 0 : CLONE_NEWUSER;
+  if (::unshare(CLONE_NEWNS | user) != 0) {
+    ::_exit(96);
+  }
+  if (user != 0) {
+    std::ofstream("/proc/self/setgroups") << "deny";
+    std::ofstream("/proc/self/uid_map") << uid << " " << uid << " 1";
+    std::ofstream("/proc/self/gid_map") << gid << " " << gid << " 1";
+  }
+  if (::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+      ::mount(file.c_str(), place.c_str(), nullptr, MS_BIND, nullptr) != 0) {
+    ::_exit(95);
+  }
+}
+
 }  // namespace
 
 // What loses its parent becomes the test's, so that it can be waited for wherever the test runs.
@@ -148,15 +169,30 @@ bool Daemon::Start(const std::vector<std::string>& more_flags) {
   return StartWith(std::move(words));
 }
 
+bool Daemon::StartWithFile(const std::string& file, const std::string& place,
+                           const std::vector<std::string>& more_flags) {
+  Strings words = {"--tools", tools_};
+  words.insert(words.end(), more_flags.begin(), more_flags.end());
+  RunOptions options;
+  options.in_child = [file, place] { BindInMountsOfItsOwn(file, place); };
+  return StartWith(std::move(words), options);
+}
+
+bool Daemon::StartAsFirst() {
+  RunOptions options;
+  options.in_child = [] { (void)::prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); };  // kept by exec
+  return StartWith({"--tools", tools_}, options);
+}
+
 bool Daemon::StartWithoutTools() { return StartWith({}); }
 
-bool Daemon::StartWith(std::vector<std::string> words) {
+bool Daemon::StartWith(std::vector<std::string> words, const RunOptions& options) {
   ::setenv("COFFER_CONFIG", config_.c_str(), 1);
   const Strings always = {CofferPath(), "serve",       "--state", state_,
                           "--listen",   "127.0.0.1:0", "--json"};
   words.insert(words.begin(), always.begin(), always.end());
   tracing_.reset();
-  process_ = std::make_unique<Background>(words);
+  process_ = std::make_unique<Background>(words, options);
   if (!process_->WaitForOutput("}\n")) {
     ADD_FAILURE() << "the daemon does not start: " << process_->out() << process_->err();
     return false;

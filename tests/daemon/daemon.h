@@ -41,6 +41,11 @@ class Daemon {
 
   // False, with a failure noted, if it does not say that it listens. A daemon that was ended can be started again.
   bool Start(const std::vector<std::string>& more_flags = {});
+  // In mounts of its own: `file` lies over `place` there, and what is written to `file` later is seen.
+  bool StartWithFile(const std::string& file, const std::string& place,
+                     const std::vector<std::string>& more_flags);
+  // As the first process of a container: it is given what loses its parent.
+  bool StartAsFirst();
   // The same without --tools: manifests lie in the operator's directory, if anywhere.
   bool StartWithoutTools();
   // Under a tracer that kills by `rule`; nothing else differs.
@@ -76,7 +81,7 @@ class Daemon {
 
  private:
   struct Tracing;
-  bool StartWith(std::vector<std::string> words);
+  bool StartWith(std::vector<std::string> words, const RunOptions& options = {});
   bool TakeAnnouncement(const std::string& said);
 
   TempDir dir_;

@@ -35,6 +35,14 @@ class Deliver : public ::testing::Test {
     const std::string file = dir_.Write("coffer.toml", config, 0600);
     return daemon.Start({"--config", file});
   }
+  // A daemon that does not start with it.
+  RunResult Refused(const std::string& config, unsigned mode = 0600) const {
+    const std::string file = dir_.Write("bad.toml", config, mode);
+    EXPECT_EQ(::chmod(file.c_str(), mode), 0);
+    return RunProgram({CofferPath(), "serve", "--state", dir_ / "bad-state", "--listen",
+                       "127.0.0.1:0", "--json", "--config", file},
+                      {.timeout = Seconds(20)});
+  }
   // A call that does nothing; its id.
   static std::string Work(const Daemon& daemon, const std::string& fields = {}) {
     const HttpAnswer answer = daemon.Call(daemon.key(), Bash("true"), fields);
@@ -415,23 +423,39 @@ TEST_F(Deliver, OnlyTheEgressRoleHasTheSecret) {
 }
 
 TEST_F(Deliver, AMistakeInTheConfigurationEndsTheStart) {
-  const auto refused = [&](const std::string& config, unsigned mode = 0600) {
-    const std::string file = dir_.Write("bad.toml", config, mode);
-    EXPECT_EQ(::chmod(file.c_str(), mode), 0);
-    const RunResult result = RunProgram({CofferPath(), "serve", "--state", dir_ / "bad-state",
-                                         "--listen", "127.0.0.1:0", "--json", "--config", file},
-                                        {.timeout = Seconds(20)});
-    return result;
-  };
-  const RunResult plain = refused("[[webhook]]\nurl = \"http://example.com/\"\n");
+  const RunResult plain = Refused("[[webhook]]\nurl = \"http://example.com/\"\n");
   EXPECT_EQ(plain.exit, 120) << plain.Describe();
   EXPECT_TRUE(Contains(plain.err, "http:// to another host")) << plain.err;
-  const RunResult writable = refused("[[webhook]]\nurl = \"https://example.com/\"\n", 0666);
+  const RunResult writable = Refused("[[webhook]]\nurl = \"https://example.com/\"\n", 0666);
   EXPECT_EQ(writable.exit, 120) << writable.Describe();
-  const RunResult missing = refused("[[webhook]]\nurl = \"http://127.0.0.1:1/\"\nsecret_file = \"" +
+  const RunResult missing = Refused("[[webhook]]\nurl = \"http://127.0.0.1:1/\"\nsecret_file = \"" +
                                     (dir_ / "none") + "\"\n");
   EXPECT_EQ(missing.exit, 125) << missing.Describe();
   EXPECT_TRUE(Contains(missing.err, "none")) << missing.err;
+}
+
+// However the operator writes it, unless its range is opened.
+TEST_F(Deliver, AMetadataServiceIsNoReceiver) {
+  const auto webhook = [](const std::string& url) {
+    return "[[webhook]]\nurl = \"" + url + "\"\n";
+  };
+  const auto collector = [](const std::string& url) {
+    return "[otlp]\nendpoint = \"" + url + "\"\n";
+  };
+  for (const auto& [config, why] :
+       {std::pair(webhook("https://169.254.169.254/x"), "metadata service of a cloud"),
+        std::pair(webhook("https://metadata.google.internal/x"), "metadata service of a cloud"),
+        std::pair(webhook("https://[fd00:ec2::254]/x"), "metadata service of a cloud"),
+        std::pair(webhook("https://169.254.7.7/x"), "a link-local address"),
+        std::pair(collector("http://[fe80::7]:4318"), "a link-local address")}) {
+    const RunResult run = Refused(config);
+    EXPECT_EQ(run.exit, 120) << "OPEN: " << config << run.Describe();
+    EXPECT_TRUE(Contains(run.err, why)) << run.err;
+  }
+  Daemon daemon;
+  EXPECT_TRUE(Start(daemon, "[egress]\ndangerously_addresses = [\"169.254.7.7/32\"]\n" +
+                                webhook("https://169.254.7.7/x")))
+      << "the control";
 }
 
 }  // namespace

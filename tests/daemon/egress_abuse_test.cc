@@ -7,9 +7,8 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
+#include <chrono>
 #include <functional>
-#include <limits>
 #include <optional>
 #include <thread>
 #include <utility>
@@ -20,11 +19,12 @@
 namespace coffer::test {
 namespace {
 
-// For some seconds, a request on a connection of its own and one on a kept connection, by turns. A line for each pair: when it began, and
-// the microseconds that each took.
+// A request on a connection of its own and one on a kept connection, by turns, until the server says that it is over. A line for
+// each pair: when it began, and the microseconds that each took. By the wall clock: each boundary has a monotonic clock of its own, which
+// begins with it.
 constexpr const char* kMeasure = R"(python3 -c "
 import socket, time
-HEAD = b'GET http://api.test:PORT/v1/m HTTP/1.1\r\nHost: api.test:PORT\r\n'
+HEAD = b'GET http://api.test:PORT/v1/until/over HTTP/1.1\r\nHost: api.test:PORT\r\n'
 def dial():
     s = socket.create_connection(('127.0.0.1', 3128), 60)
     s.settimeout(60)
@@ -32,22 +32,25 @@ def dial():
 def ask(s, more):
     s.sendall(HEAD + more)
     got = b''
-    while not got.endswith(b'hello /v1/m'):
+    while not got.endswith((b'go on', b'end it')):
         more = s.recv(4096)
         if not more: raise SystemExit('closed')
         got += more
-kept, end = dial(), time.monotonic() + 5
-while time.monotonic() < end:
-    a = time.monotonic()
+    return got.endswith(b'go on')
+kept, more, pairs = dial(), True, 0
+while more and pairs < 20000:
+    a = time.time()
     s = dial(); ask(s, b'Connection: close\r\n\r\n'); s.close()
-    b = time.monotonic()
-    ask(kept, b'\r\n')
-    print('%.6f %.0f %.0f' % (a, (b - a) * 1e6, (time.monotonic() - b) * 1e6))
+    b = time.time()
+    more = ask(kept, b'\r\n')
+    print('%.6f %.0f %.0f' % (a, (b - a) * 1e6, (time.time() - b) * 1e6))
+    pairs += 1
 ")";
 
 // 10,000 connections, while 16 others stay in the middle of their head. Three batches of four ask for a host that is not allowed and hear
 // so. The fourth begins TLS with one that is judged, all at once, which costs the proxy a handshake each, and leaves. A proxy has 64 in its hands at
-// once, so of each batch some wait to be accepted. It says when it began and ended, and how many were answered.
+// once, so of each batch some wait to be accepted. It takes turns with another one (egress_pages.py: turn), in parts of 1,250, and says
+// of each part when it began and ended, and how many were answered.
 constexpr long kFlooding = 10000;
 constexpr const char* kWide = "GET https://*.wide.test/**";
 constexpr const char* kFlood = R"(python3 -c "
@@ -67,30 +70,34 @@ client = ssl.create_default_context().wrap_bio(ssl.MemoryBIO(), out, server_host
 try: client.do_handshake()
 except ssl.SSLWantReadError: pass
 hello = out.read()
-stuck = [one() for i in range(16)]
-for s in stuck: s.sendall(b'CONN')
-begin, count, batches = time.monotonic(), 0, 0
-while count < 10000:
-    tls = batches % 4 == 0
-    batch = [one() for i in range(min(64, 10000 - count))]
-    for s in batch:
-        s.sendall(b'CONNECT n.wide.test:443 HTTP/1.1\r\n\r\n' + hello if tls else
-                  b'CONNECT n.evil.test:443 HTTP/1.1\r\n\r\n')
-    for s in batch:
-        answer(s, b'\r\n\r\n\x16\x03' if tls else b'HTTP/1.1 403')
-        s.close()
-    count += len(batch); batches += 1
-print('flooded %.6f %.6f %d' % (begin, time.monotonic(), count))
+def turn(what):
+    s = one(); s.settimeout(120)
+    s.sendall(b'GET http://api.test:PORT/v1/turn/' + what + b'/NAME HTTP/1.1\r\nHost: api.test:PORT\r\nConnection: close\r\n\r\n')
+    answer(s, b'HTTP/1.1 200'); s.close()
+def part():
+    stuck = [one() for i in range(16)]
+    for s in stuck: s.sendall(b'CONN')
+    begin, count, batches = time.time(), 0, 0
+    while count < 1250:
+        tls = batches % 4 == 0
+        batch = [one() for i in range(min(64, 1250 - count))]
+        for s in batch:
+            s.sendall(b'CONNECT n.wide.test:443 HTTP/1.1\r\n\r\n' + hello if tls else
+                      b'CONNECT n.evil.test:443 HTTP/1.1\r\n\r\n')
+        for s in batch:
+            answer(s, b'\r\n\r\n\x16\x03' if tls else b'HTTP/1.1 403')
+            s.close()
+        count += len(batch); batches += 1
+    end = time.time()
+    for s in stuck: s.close()
+    print('flooded %.6f %.6f %d' % (begin, end, count))
+for i in range(8):
+    turn(b'take'); part(); turn(b'give')
 ")";
 
 // Microseconds of requests.
 struct Waits {
   std::vector<long> fresh, kept;
-
-  void Add(const Waits& more) {
-    fresh.insert(fresh.end(), more.fresh.begin(), more.fresh.end());
-    kept.insert(kept.end(), more.kept.begin(), more.kept.end());
-  }
 };
 
 // What that part of them takes at most.
@@ -124,54 +131,77 @@ class DaemonEgressAbuse : public DaemonEgress {
   static constexpr size_t kFewest = 50;  // requests that say something
   static constexpr double kNoticed = 3;  // times longer
 
-  std::string WithPort(std::string text) const {
-    for (size_t at = 0; (at = text.find("PORT", at)) != std::string::npos;) {
-      text.replace(at, 4, std::to_string(plain_));
+  std::string WithPort(std::string text, const std::string& name = {}) const {
+    for (const auto& [from, to] :
+         {std::pair<std::string, std::string>{"PORT", std::to_string(plain_)}, {"NAME", name}}) {
+      for (size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size()) {
+        text.replace(at, from.size(), to);
+      }
     }
     return text;
   }
 
-  // What `reader` waits for its requests between the two moments that `beside`, which runs meanwhile, gives. Nothing if they
-  // did not meet.
   using Interval = std::pair<double, double>;
-  std::optional<Waits> Measure(const std::function<std::optional<Interval>()>& beside) {
-    HttpAnswer measured;
-    std::thread reader([&] { measured = Call("reader", WithPort(kMeasure)); });
-    EXPECT_TRUE(WaitUntil([&] { return daemon_.Runners().size() == 1; }));
-    const std::optional<Interval> when = beside();
-    reader.join();
-    EXPECT_EQ(measured.Outcome(), "success") << measured.text.substr(0, 400);
-    Waits waits;
-    for (const std::string& line : Lines(Out(measured))) {
-      double began = 0;
-      long fresh = 0, kept = 0;
-      if (when && sscanf(line.c_str(), "%lf %ld %ld", &began, &fresh, &kept) == 3 &&
-          began >= when->first && began + static_cast<double>(fresh + kept) / 1e6 <= when->second) {
-        waits.fresh.push_back(fresh);
-        waits.kept.push_back(kept);
+  using Intervals = std::vector<Interval>;
+  struct Measured {
+    std::string lines;  // of kMeasure
+    // Of the requests that began and ended within one of them; nothing if they are too few to say something.
+    std::optional<Waits> Within(const Intervals& when) const {
+      Waits waits;
+      for (const std::string& line : Lines(lines)) {
+        double began = 0;
+        long fresh = 0, kept = 0;
+        if (sscanf(line.c_str(), "%lf %ld %ld", &began, &fresh, &kept) != 3) {
+          continue;
+        }
+        const double ended = began + static_cast<double>(fresh + kept) / 1e6;
+        if (std::any_of(when.begin(), when.end(), [&](const Interval& one) {
+              return began >= one.first && ended <= one.second;
+            })) {
+          waits.fresh.push_back(fresh);
+          waits.kept.push_back(kept);
+        }
       }
+      return waits.fresh.size() < kFewest ? std::nullopt : std::optional(std::move(waits));
     }
-    return waits.fresh.size() < kFewest ? std::nullopt : std::optional(std::move(waits));
+  };
+  // What `reader` waits for its requests while `beside` runs.
+  Measured Measure(const std::function<void()>& beside) {
+    const std::string over = dir_.path() + "/over";
+    std::filesystem::remove(over);
+    HttpAnswer answer;
+    std::thread reader([&] { answer = CallForLong("reader", WithPort(kMeasure)); });
+    EXPECT_TRUE(WaitUntil([&] { return Contains(Seen(), "/v1/until"); }, Seconds(60)));
+    beside();
+    dir_.Write("over", "");
+    reader.join();
+    EXPECT_EQ(answer.Outcome(), "success") << answer.text.substr(0, 400);
+    return {Out(answer)};
   }
 
-  static std::optional<Interval> ReadFlood(const std::string& said) {
-    Interval when;
-    long count = 0;
-    if (sscanf(said.c_str(), "flooded %lf %lf %ld", &when.first, &when.second, &count) != 3) {
-      return std::nullopt;
+  // The parts of one flood; none if it did not come to its end.
+  static Intervals ReadFlood(const std::string& said) {
+    Intervals parts;
+    long all = 0;
+    for (const std::string& line : Lines(said)) {
+      Interval when;
+      long count = 0;
+      if (sscanf(line.c_str(), "flooded %lf %lf %ld", &when.first, &when.second, &count) == 3) {
+        parts.push_back(when);
+        all += count;
+      }
     }
-    EXPECT_EQ(count, kFlooding) << "NO-CONTROL";
-    return when;
+    return all == kFlooding ? parts : Intervals();
   }
   // Through the role that serves the measured call too. All of it is in the receipt.
-  std::optional<Interval> FloodTheRole() {
-    const HttpAnswer flooded = Call("flooder", kFlood);
-    const std::optional<Interval> when = ReadFlood(Out(flooded));
-    if (!when) {
+  Intervals FloodTheRole() {
+    const HttpAnswer flooded = CallForLong("flooder", WithPort(kFlood, "here"));
+    const Intervals parts = ReadFlood(Out(flooded));
+    if (parts.empty()) {
       // Without a cgroup the supervisor may end the flooding call as too fast to count.
       EXPECT_TRUE(::geteuid() != 0 && Contains(flooded.text, "faster than they can be counted"))
           << flooded.text.substr(0, 400);
-      return std::nullopt;
+      return parts;
     }
     long written = 0;
     const Json receipt = ReceiptOf(flooded);
@@ -179,35 +209,84 @@ class DaemonEgressAbuse : public DaemonEgress {
       written += use["count"].get<long>();
     }
     EXPECT_GE(written, kFlooding) << "NO-CONTROL: they did not reach the role";
-    return when;
+    return parts;
   }
   // The same work for the machine, through an egress process of its own.
-  std::optional<Interval> FloodAnother() const {
-    const RunResult run = RunProgram(
-        {CofferPath(), "run", "--quiet", "--allow", kWide, "--", "/bin/sh", "-c", kFlood});
-    return ReadFlood(run.out);
+  Intervals FloodAnother() const {
+    Strings words = {
+        CofferPath(), "run",     "--quiet",
+        "--wall",     "300s",    "--allow",
+        kWide,        "--allow", "GET http://api.test:" + std::to_string(plain_) + "/v1/**"};
+    const Strings here = Here();
+    words.insert(words.end(), here.begin(), here.end());
+    words.insert(words.end(), {"--", "/bin/sh", "-c", WithPort(kFlood, "elsewhere")});
+    RunOptions options;
+    options.timeout = Seconds(300);
+    return ReadFlood(RunProgram(words, options).out);
+  }
+  // How many times longer requests take while the role stands still for `stop` after each `run`; 0: not measured.
+  double HoldTheRole(std::chrono::duration<double> run, std::chrono::duration<double> stop) {
+    const pid_t role = daemon_.Find(RoleOf::kProxy);
+    EXPECT_GT(role, 0);
+    const auto now = [] {
+      return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch());
+    };
+    Intervals free, held;
+    const Measured measured = Measure([&] {
+      for (int i = 0; i < 6 && role > 0; ++i) {
+        const bool holds = i % 2 == 1;
+        const auto begin = now();
+        for (size_t seen = 0; seen < kFewest && now() < begin + Seconds(60);) {
+          // Counting takes longer than a request, so the role stands still meanwhile too.
+          const auto until = now() + stop;
+          if (holds) {
+            ::kill(role, SIGSTOP);
+          }
+          for (const std::string& line : Lines(Seen())) {
+            seen += Contains(line, "/v1/until") ? 1 : 0;
+          }
+          if (holds) {
+            std::this_thread::sleep_for(until - now());
+            ::kill(role, SIGCONT);
+          }
+          std::this_thread::sleep_for(run);
+        }
+        (holds ? held : free).emplace_back(begin.count(), now().count());
+      }
+    });
+    const std::optional<Waits> without = measured.Within(free), with = measured.Within(held);
+    return without && with ? TimesLonger(*with, *without) : 0;
   }
 };
 
 // One call's 10,000 connections through the role that serves another call too cost that one no more than the same 10,000 through
-// another process, which takes as much of the machine. A role that is held up shows in the same measure.
+// another process, which takes as much of the machine. The two floods take turns while one call measures, so what else the
+// machine does meets both alike. A role that is held up shows in the same measure.
 TEST_F(DaemonEgressAbuse, AFloodOfOneCallDoesNotSlowAnother) {
-  Declare("flooder", Plain("api.test",
-                           "[[network.allow]]\nhost = \"*.wide.test\"\nmethods = "
-                           "[\"GET\"]\npaths = [\"/**\"]\n"));
+  const std::string long_enough = "wall = \"300s\"\n";
+  Declare("reader", Plain("api.test"), long_enough);
+  Declare("flooder",
+          Plain("api.test",
+                "[[network.allow]]\nhost = \"*.wide.test\"\nmethods = "
+                "[\"GET\"]\npaths = [\"/**\"]\n"),
+          long_enough);
   ASSERT_TRUE(Start());
   (void)Call("reader", "true");  // the first call of a tool pays for more
-  const auto elsewhere = [&] { return Measure([&] { return FloodAnother(); }); };
-  const auto here = [&] { return Measure([&] { return FloodTheRole(); }); };
-  // Another test beside this one slows any part of it. A flood that slows requests does so each time.
+  // A flood that slows requests does so each time.
   double longer = 0;
   Waits control;
   std::string figures;
-  for (int i = 0; i < 4 && (longer == 0 || longer >= kNoticed); ++i) {
-    const std::optional<Waits> before = elsewhere(), flooded = here(), after = elsewhere();
-    if (before && flooded && after) {
-      control = *before;
-      control.Add(*after);
+  for (int i = 0; i < 3 && (longer == 0 || longer >= kNoticed); ++i) {
+    Intervals through_role, through_another;
+    const Measured measured = Measure([&] {
+      std::thread beside([&] { through_another = FloodAnother(); });
+      through_role = FloodTheRole();
+      beside.join();
+    });
+    const std::optional<Waits> flooded = measured.Within(through_role);
+    const std::optional<Waits> elsewhere = measured.Within(through_another);
+    if (flooded && elsewhere) {
+      control = *elsewhere;
       longer = TimesLonger(*flooded, control);
       figures += "elsewhere " + Describe(control) + "here " + Describe(*flooded);
     }
@@ -216,25 +295,14 @@ TEST_F(DaemonEgressAbuse, AFloodOfOneCallDoesNotSlowAnother) {
   EXPECT_LT(longer, kNoticed) << "OPEN\n" << figures;
   RecordProperty("times_longer", std::to_string(longer));
 
-  // The control: the role stands still most of the time.
-  std::atomic<bool> ended = false;
-  const pid_t role = daemon_.Find(RoleOf::kProxy);
-  ASSERT_GT(role, 0);
-  const auto pause = std::chrono::microseconds(4 * Quantile(control.fresh, 0.9));
-  std::thread holds([&] {
-    while (!ended) {
-      ::kill(role, SIGSTOP);
-      std::this_thread::sleep_for(pause);
-      ::kill(role, SIGCONT);
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
-  });
-  const std::optional<Waits> held =
-      Measure([] { return std::optional(Interval(0, std::numeric_limits<double>::max())); });
-  ended = true;
-  holds.join();
-  ASSERT_TRUE(held) << "NO-CONTROL";
-  EXPECT_GE(TimesLonger(*held, control), kNoticed) << "NO-CONTROL";
+  // The control: in every other part the role stands still most of the time, and runs as long as a request takes in between.
+  // A machine that has become slower meanwhile hides short stops, so the next ones are longer.
+  const auto usual = std::chrono::duration<double>(1e-6 * Quantile(control.fresh, 0.5));
+  double noticed = 0;
+  for (int times = 8; times <= 72 && noticed < kNoticed; times *= 3) {
+    noticed = std::max(noticed, HoldTheRole(usual, times * usual));
+  }
+  EXPECT_GE(noticed, kNoticed) << "NO-CONTROL";
 }
 
 // `limits.connections` on live traffic: a third one is not served while two are open, by the proxy and without one, and is

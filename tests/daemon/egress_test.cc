@@ -392,11 +392,13 @@ TEST_F(DaemonEgress, AKilledRoleEndsItsCallsAndComesBack) {
   ASSERT_GT(before, 0);
   HttpAnswer user, other;
   std::thread with([&] {
-    user = Call("reader", Ask("api.test", "/v1/began") + "\nsleep 3\n" + Ask("api.test"));
+    user = Call("reader", Ask("api.test", "/v1/began") + "\n" + Ask("api.test", "/v1/second") +
+                              "\nsleep 3\n" + Ask("api.test"));
   });
   std::thread without([&] { other = Call("mute", "sleep 3; echo whole"); });
   std::string seen;
-  EXPECT_TRUE(WaitUntil([&] { return Contains(seen += Seen(), "/v1/began"); }));
+  // A second request leaves only when the program has the first answer and its connection is over.
+  EXPECT_TRUE(WaitUntil([&] { return Contains(seen += Seen(), "/v1/second"); }));
   EXPECT_TRUE(WaitUntil([&] { return daemon_.Runners().size() == 2; }));
   ASSERT_EQ(::kill(before, SIGKILL), 0);
   with.join();

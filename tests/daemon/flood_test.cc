@@ -7,15 +7,19 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <ctime>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <thread>
 #include <vector>
 
+#include "limits/cgroup/host.h"
 #include "tests/daemon/daemon.h"
 #include "tests/gateway/harness.h"
 
@@ -84,6 +88,30 @@ class Flood : public ::testing::Test {
     pollfd one{client.fd(), POLLIN, 0};
     return ::poll(&one, 1, 0) == 1;
   }
+  static bool IsRefused(const gateway::RawClient& client) {
+    std::array<char, 12> begin{};
+    return ::recv(client.fd(), begin.data(), begin.size(), MSG_PEEK | MSG_DONTWAIT) == 12 &&
+           std::string_view(begin.data(), begin.size()) == "HTTP/1.1 503";
+  }
+  gateway::Reply1 PostLarge(const std::string& key) const {
+    gateway::RawClient client = gateway::RawClient::Tcp(daemon_.port());
+    client.Send(gateway::Request("POST", "/v1/calls", key, "Content-Type: application/json\r\n",
+                                 std::string(900 << 10, 'x')));
+    return client.Receive();
+  }
+  // Waits until no more of the clients get an answer; how many have one by then.
+  static size_t AnswersUntilQuiet(const std::vector<gateway::RawClient>& clients) {
+    size_t had = 0;
+    WaitUntil(
+        [&] {
+          ::usleep(1'000'000);
+          const auto now =
+              static_cast<size_t>(std::count_if(clients.begin(), clients.end(), HasAnswer));
+          return std::exchange(had, now) == now && now > 0;
+        },
+        Seconds(60));
+    return had;
+  }
   // How many of the clients get their answer, read as the answers come. Requests that were sent together may be taken in
   // any order, and the tenant's unread answers keep its next one from being made: a client that insisted on the first
   // answer first could wait for ever.
@@ -149,22 +177,55 @@ TEST_F(Flood, AnswersThatNobodyReadsFillNoMemory) {
   for (int i = 0; i < 250; ++i) {
     clients.push_back(AskForLarge());
   }
-  // Until it stops making answers.
-  size_t had = 0;
-  WaitUntil(
-      [&] {
-        ::usleep(1'000'000);
-        const auto now =
-            static_cast<size_t>(std::count_if(clients.begin(), clients.end(), HasAnswer));
-        return std::exchange(had, now) == now && now > 0;
-      },
-      Seconds(60));
-  EXPECT_LT(had, clients.size()) << "not all of them were made";
+  EXPECT_LT(AnswersUntilQuiet(clients), clients.size()) << "not all of them were made";
   EXPECT_LT(Kib("VmHWM"), kMemoryKib);
   EXPECT_TRUE(VictimIsServed());
   clients.clear();
   EXPECT_TRUE(
       WaitUntil([&] { return daemon_.Ask("GET", large_, hostile_).status == 200; }, Seconds(60)))
+      << "it recovers";
+}
+
+// What a key may hold is not all that its tenant may hold: the other keys are served beside it.
+TEST_F(Flood, AKeyWhoseAnswersNobodyReadsLeavesRoomToTheOtherKeysOfItsTenant) {
+  const std::string other = daemon_.NewKey("hostile", "agent", "o")["key"];
+  std::vector<gateway::RawClient> clients;
+  for (int i = 0; i < 250; ++i) {
+    clients.push_back(AskForLarge());
+  }
+  EXPECT_LT(AnswersUntilQuiet(clients), clients.size()) << "the others wait";
+  EXPECT_TRUE(std::any_of(clients.begin(), clients.end(), IsRefused))
+      << "the control: more than wait are refused";
+  EXPECT_EQ(daemon_.Ask("GET", "/v1/tools", other).status, 200);
+  EXPECT_EQ(PostLarge(other).status, 400) << "its body is read, and is no JSON";
+  EXPECT_EQ(daemon_.Call(other, Bash("echo " + NewToken())).Outcome(), "success");
+  EXPECT_TRUE(VictimIsServed());
+  clients.clear();
+  EXPECT_TRUE(WaitUntil([&] { return daemon_.Ask("GET", "/v1/tools", hostile_).status == 200; },
+                        Seconds(60)))
+      << "it recovers";
+}
+
+TEST_F(Flood, AKeyWhoseBodiesNeverEndLeavesRoomToTheOtherKeysOfItsTenant) {
+  const std::string other = daemon_.NewKey("hostile", "agent", "o")["key"];
+  std::vector<gateway::RawClient> clients;
+  for (int i = 0; i < 60; ++i) {
+    clients.push_back(gateway::RawClient::Tcp(daemon_.port()));
+    clients.back().Send(gateway::Request("POST", "/v1/calls", hostile_,
+                                         "Content-Type: application/json\r\nContent-Length: "
+                                         "1048576\r\n"));
+  }
+  ASSERT_TRUE(WaitUntil([&] { return std::any_of(clients.begin(), clients.end(), HasAnswer); }));
+  const gateway::Reply1 refused =
+      std::find_if(clients.begin(), clients.end(), HasAnswer)->Receive();
+  EXPECT_EQ(refused.status, 503);
+  EXPECT_EQ(refused.Code(), "busy.memory");
+  EXPECT_EQ(refused.Field("Retry-After"), "1");
+  EXPECT_NE(refused.body.find("of this key"), std::string::npos) << refused.body;
+  EXPECT_EQ(PostLarge(hostile_).Code(), "busy.memory");
+  EXPECT_EQ(PostLarge(other).status, 400) << "its body is read, and is no JSON";
+  clients.clear();
+  EXPECT_TRUE(WaitUntil([&] { return PostLarge(hostile_).status == 400; }, Seconds(30)))
       << "it recovers";
 }
 
@@ -236,6 +297,85 @@ TEST_F(Flood, BodiesThatNeverEndFillNoMemory) {
   EXPECT_TRUE(WaitUntil([&] { return daemon_.Call(hostile_, Bash("true")).Outcome() == "success"; },
                         Seconds(30)))
       << "it recovers";
+}
+
+// A daemon whose memory budget is small: its gateway starts in a cgroup with a limit, which is lifted once the budget
+// was taken from it.
+class SmallBudget : public Flood {
+ protected:
+  static constexpr uint64_t kLimit = 56ULL << 20;  // the budget is three quarters of it
+  void SetUp() override {
+    if (::geteuid() != 0) {
+      GTEST_SKIP() << "only root may limit a cgroup";
+    }
+    const Result<limits::CgroupHost> host = limits::ProbeCgroups();
+    ASSERT_TRUE(host.ok());
+    const limits::ControllerPlace& memory = host->at(limits::Controller::kMemory);
+    if (!memory.usable || host->v2_move_self) {
+      GTEST_SKIP() << "no memory cgroup can be made here: " << memory.why_not;
+    }
+    if (!host->v2_enable.empty()) {
+      ASSERT_TRUE(Write(host->v2_dir + "/cgroup.subtree_control", host->v2_enable));
+    }
+    const bool v2 = memory.version == limits::CgroupVersion::kV2;
+    cgroup_ = memory.dir + "/test-" + NewToken();
+    const std::string limit = cgroup_ + (v2 ? "/memory.max" : "/memory.limit_in_bytes");
+    const std::string own =
+        (v2 ? memory.mount_point + memory.own_path : memory.dir) + "/cgroup.procs";
+    ASSERT_EQ(::mkdir(cgroup_.c_str(), 0755), 0) << cgroup_;
+    ASSERT_TRUE(Write(limit, std::to_string(kLimit)));
+    ASSERT_TRUE(Write(cgroup_ + "/cgroup.procs", "0"));
+    Flood::SetUp();
+    EXPECT_TRUE(Write(own, "0"));
+    EXPECT_TRUE(Write(limit, v2 ? "max" : "-1"));
+  }
+  void TearDown() override {
+    if (!cgroup_.empty()) {
+      (void)daemon_.Stop();
+      EXPECT_TRUE(WaitUntil([&] { return ::rmdir(cgroup_.c_str()) == 0; })) << cgroup_;
+    }
+  }
+  static bool Write(const std::string& file, const std::string& value) {
+    std::ofstream to(file);
+    to << value << std::flush;
+    return to.good();
+  }
+  bool HostileIsRefused() const {
+    const HttpAnswer answer = daemon_.Ask("GET", "/v1/tools", hostile_);
+    return answer.status == 503 && answer.At("code") == "busy.memory";
+  }
+  std::string cgroup_;
+};
+
+// Past the budget and not far past it, the tenant that holds most is refused, and one that holds nothing is served. One key
+// may not hold that much.
+TEST_F(SmallBudget, ATenantThatHoldsNothingIsServedWhileTheOneThatHoldsMostIsRefused) {
+  EXPECT_FALSE(HostileIsRefused()) << "the control: before";
+  std::vector<gateway::RawClient> clients;
+  const std::string most(900 << 10, 'x');
+  constexpr size_t kMost = 60;
+  const std::string second = daemon_.NewKey("hostile", "agent", "h2")["key"];
+  const std::string third = daemon_.NewKey("hostile", "agent", "h3")["key"];
+  while (clients.size() < kMost && !HostileIsRefused()) {
+    // Each has half of what is left of 48 MiB.
+    const std::string& key = clients.size() < 24 ? hostile_ : clients.size() < 36 ? second : third;
+    clients.push_back(gateway::RawClient::Tcp(daemon_.port()));
+    clients.back().Send(gateway::Request("POST", "/v1/calls", key,
+                                         "Content-Type: application/json\r\nContent-Length: "
+                                         "1048576\r\n"));
+    (void)!::send(clients.back().fd(), most.data(), most.size(), MSG_NOSIGNAL);
+  }
+  // What was sent last may still be on its way.
+  ASSERT_TRUE(WaitUntil([&] { return HostileIsRefused(); })) << "it never came to that";
+  for (int i = 0; i < 5; ++i) {
+    ASSERT_TRUE(HostileIsRefused());
+    EXPECT_EQ(daemon_.Ask("GET", "/v1/tools", victim_).status, 200);
+    EXPECT_EQ(daemon_.Call(victim_, Bash("echo " + NewToken())).Outcome(), "success");
+    ASSERT_TRUE(HostileIsRefused()) << "all the time";
+  }
+  clients.clear();
+  EXPECT_TRUE(WaitUntil([&] { return !HostileIsRefused(); })) << "it recovers";
+  EXPECT_EQ(daemon_.Call(hostile_, Bash("true")).Outcome(), "success");
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -39,7 +40,11 @@ std::string ModernFields(const std::string& method, const std::string& name = ""
 
 class McpDaemon : public ::testing::Test {
  protected:
-  void SetUp() override { ASSERT_TRUE(daemon_.Start()); }
+  void SetUp() override {
+    std::ofstream(daemon_.tools() + "/send.toml")
+        << IrreversibleToolText("send", "echo sent $RANDOM$RANDOM");
+    ASSERT_TRUE(daemon_.Start());
+  }
   HttpAnswer Post(const std::string& key, const Json& message, const std::string& fields,
                   const std::string& path = "/mcp") {
     return daemon_.Ask("POST", path, key, message.dump(), kAccept + fields);
@@ -106,6 +111,36 @@ TEST_F(McpDaemon, CallsOfASessionShareFilesThatAreResources) {
 
   EXPECT_EQ(daemon_.Ask("DELETE", "/mcp", key, "", fields).status, 204);
   EXPECT_EQ(Post(key, BashCall(6, "true"), fields).status, 404);
+}
+
+// Over HTTP too the id of a request is its key in a session. Without a session a key must be given.
+TEST_F(McpDaemon, WhatCannotBeTakenBackRunsWithAKeyAndOnce) {
+  const std::string key = daemon_.NewKey("local", "agent", "bot")["key"];
+  const std::string fields = Begin(key);
+  const auto send = [](const Json& id) {
+    return Message(id, "tools/call", {{"name", "send"}, {"arguments", Json::object()}});
+  };
+  const auto sent = [&](const Json& message, const std::string& how) {
+    const HttpAnswer answer = Post(key, message, how);
+    const std::string out = Stdout(answer);
+    return out.starts_with("sent ") ? out : answer.text;
+  };
+  const std::string first = sent(send(1), fields);
+  EXPECT_TRUE(first.starts_with("sent ")) << first;
+  EXPECT_EQ(sent(send(1), fields), first) << "OPEN: it ran again";
+  EXPECT_NE(sent(send(2), fields), first) << "NO-CONTROL";
+  const std::string modern = ModernFields("tools/call", "send");
+  const std::string refused = sent(Modern(send(1)), modern);
+  EXPECT_TRUE(Contains(refused, "policy.idempotency")) << "OPEN: " << refused;
+  const std::string with_key = modern + "Idempotency-Key: mine\r\n";
+  const std::string keyed = sent(Modern(send(1)), with_key);
+  EXPECT_TRUE(keyed.starts_with("sent ")) << "NO-CONTROL: " << keyed;
+  EXPECT_EQ(sent(Modern(send(2)), with_key), keyed) << "OPEN: it ran again";
+  const Json calls = daemon_.Ask("GET", "/v1/calls", key).body["calls"];
+  EXPECT_EQ(std::count_if(calls.begin(), calls.end(),
+                          [](const Json& call) { return call["outcome"] == "success"; }),
+            3)
+      << calls.dump(1);
 }
 
 TEST_F(McpDaemon, ProcessesOfASessionAreTools) {

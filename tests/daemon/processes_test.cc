@@ -68,6 +68,38 @@ class Processes : public ::testing::Test {
   std::string session_;
 };
 
+// CPU time of one thread of the gateway, or with all of them; in clock ticks.
+uint64_t Ticks(const std::string& stat_file) {
+  const std::string stat = ReadFile(stat_file).value_or("");
+  unsigned long user = 0, system = 0;
+  std::sscanf(stat.c_str() + stat.rfind(')') + 1,
+              " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &user, &system);
+  return user + system;
+}
+
+// The loop serves every tenant: it neither formats nor compresses what a process printed. It is the first thread.
+TEST_F(Processes, WhatOnePrintedIsMadeIntoAnAnswerOffTheLoop) {
+  const HttpAnswer begun = Begin(session_, "head -c 1000000 /dev/zero; echo; exec sleep 600", {});
+  ASSERT_EQ(begun.status, 201) << begun.text;
+  const std::string log = Place(session_, begun.At("process_id")) + "/log?limit=1048576";
+  ASSERT_TRUE(WaitUntil([&] {
+    const HttpAnswer answer = daemon_.Ask("GET", log, daemon_.key());
+    return answer.status == 200 && answer.body["next"] == 1'000'001;
+  }));
+  const std::string gateway = "/proc/" + std::to_string(daemon_.Find(RoleOf::kGateway));
+  const std::string loop = gateway + "/task" + gateway.substr(gateway.rfind('/')) + "/stat";
+  const uint64_t all_before = Ticks(gateway + "/stat");
+  const uint64_t loop_before = Ticks(loop);
+  for (int i = 0; i < 20; ++i) {
+    const HttpAnswer answer =
+        daemon_.Ask("GET", log, daemon_.key(), "", "Accept-Encoding: gzip\r\n");
+    ASSERT_EQ(answer.Field("Content-Encoding"), "gzip");
+  }
+  const uint64_t all = Ticks(gateway + "/stat") - all_before;
+  EXPECT_GE(all, 10U) << "the control: it is work";
+  EXPECT_LT(Ticks(loop) - loop_before, all / 2) << "of " << all;
+}
+
 TEST_F(Processes, AreReachedByLaterCallsOfTheirSessionAlone) {
   const HttpAnswer begun = Begin(session_, kServer, {8000});
   ASSERT_EQ(begun.status, 201) << begun.text;

@@ -3,10 +3,12 @@
 // Retries with one Idempotency-Key: the call runs once, whoever asks, however often, before and after a restart.
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <mutex>
 #include <thread>
 
 #include "tests/daemon/daemon.h"
+#include "tests/support/tools_fixture.h"
 
 namespace coffer::test {
 namespace {
@@ -75,6 +77,24 @@ TEST(Retries, OfOneKeyRunTheCallOnce) {
   EXPECT_EQ(fresh.Field("Idempotency-Replayed"), "");
   EXPECT_NE(fresh.body, first.body);
   EXPECT_EQ(Runs(daemon, session), 3U);
+}
+
+// Without a key a request that comes twice would run twice.
+TEST(Retries, WhatCannotBeTakenBackNeedsAKey) {
+  Daemon daemon;
+  std::ofstream(daemon.tools() + "/send.toml")
+      << IrreversibleToolText("send", "echo sent $RANDOM$RANDOM");
+  ASSERT_TRUE(daemon.Start());
+  const Json call = {{"tool", "send"}, {"args", Json::object()}};
+  const HttpAnswer refused = daemon.Call(daemon.key(), call);
+  EXPECT_EQ(refused.DeniedBy(), "policy.idempotency") << "OPEN: " << refused.text;
+  const HttpAnswer first = daemon.Call(daemon.key(), call, kKey);
+  EXPECT_EQ(first.Outcome(), "success") << "NO-CONTROL: " << first.text;
+  const HttpAnswer again = daemon.Call(daemon.key(), call, kKey);
+  EXPECT_EQ(again.body, first.body) << "OPEN: it ran again";
+  const HttpAnswer other = daemon.Call(daemon.key(), call, "Idempotency-Key: other\r\n");
+  EXPECT_EQ(other.Outcome(), "success") << other.text;
+  EXPECT_NE(other.body["result"], first.body["result"]) << "NO-CONTROL";
 }
 
 }  // namespace

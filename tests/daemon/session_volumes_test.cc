@@ -127,5 +127,29 @@ TEST_F(SessionVolumes, AnEndedSessionLosesItsImage) {
   EXPECT_TRUE(WaitUntil([&] { return !Exists(daemon_.WorkspacePath(session_)); }));
 }
 
+// While its image cannot be removed, a session is ending and not ended; once it can be, the daemon removes it by itself.
+TEST_F(SessionVolumes, IsNotEndedWhileItsImageIsThere) {
+  const std::string volumes = daemon_.state() + "/volumes";
+  const std::string away = daemon_.state() + "/away";
+  const std::string image = "/session-" + session_;
+  ASSERT_EQ(daemon_.Stop(), 0);  // so that nothing of it is mounted
+  ASSERT_TRUE(daemon_.Start());
+  struct stat state{};
+  ASSERT_EQ(::stat(daemon_.state().c_str(), &state), 0);
+  ASSERT_EQ(::rename(volumes.c_str(), away.c_str()), 0);
+  ASSERT_EQ(::mkdir(volumes.c_str(), 0700), 0);  // not root's: the warden uses no such directory
+  ASSERT_EQ(::chown(volumes.c_str(), state.st_uid, state.st_gid), 0);
+  const auto how = [&] { return daemon_.Ask("GET", "/v1/sessions/" + session_, key_).At("state"); };
+  const HttpAnswer gone = daemon_.Ask("DELETE", "/v1/sessions/" + session_, key_);
+  EXPECT_EQ(gone.status, 200) << gone.text;
+  EXPECT_EQ(gone.At("state"), "ending");
+  EXPECT_EQ(how(), "ending");
+  ASSERT_TRUE(Exists(away + image)) << "the control: there is something left";
+  ASSERT_EQ(::rmdir(volumes.c_str()), 0);
+  ASSERT_EQ(::rename(away.c_str(), volumes.c_str()), 0);
+  EXPECT_TRUE(WaitUntil([&] { return how() == "ended"; }));
+  EXPECT_FALSE(Exists(volumes + image));
+}
+
 }  // namespace
 }  // namespace coffer::test

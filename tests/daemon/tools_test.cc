@@ -3,11 +3,14 @@
 // The shelf of a running daemon: what is disabled says so, a directory that comes later counts, and a call that runs with
 // more than its tool may do now is told to the operator.
 #include <gtest/gtest.h>
+#include <stdlib.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <fstream>
 
 #include "tests/daemon/daemon.h"
+#include "tests/support/tools_fixture.h"
 
 namespace coffer::test {
 namespace {
@@ -75,6 +78,23 @@ TEST(Tools, ADisabledToolIsShownAsDisabled) {
   EXPECT_EQ(state(other), "ready");
 }
 
+// Its tool is not there, and nothing else would say so to an operator who looks at what the daemon prints.
+TEST(Tools, AManifestThatDoesNotLoadIsTold) {
+  Daemon daemon;
+  Put(daemon.tools() + "/good.toml", Slow("64MiB", false, ""));
+  Put(daemon.tools() + "/broken.toml", "[tool]\nname = \"broken\"\nefect = \"reversible\"\n");
+  ASSERT_TRUE(daemon.Start());
+  const auto told = [&](const std::string& what) {
+    return WaitUntil([&] { return Contains(daemon.Said(), what); }, Seconds(20));
+  };
+  EXPECT_TRUE(told("a manifest does not load: " + daemon.tools() + "/broken.toml:"))
+      << daemon.Said();
+  EXPECT_TRUE(told("coffer tools check FILE")) << daemon.Said();
+  EXPECT_FALSE(Contains(daemon.Said(), "good.toml")) << daemon.Said();
+  Put(daemon.tools() + "/later.toml", "[tool]\nname = 1\n");
+  EXPECT_TRUE(told("/later.toml:")) << daemon.Said();
+}
+
 TEST(Tools, ADirectoryThatComesLaterIsNoticed) {
   Daemon daemon;
   ASSERT_TRUE(daemon.StartWithoutTools());
@@ -84,6 +104,34 @@ TEST(Tools, ADirectoryThatComesLaterIsNoticed) {
   Put(tools + "/slow.toml", Slow("64MiB", false, ""));
   EXPECT_TRUE(
       WaitUntil([&] { return daemon.Ask("GET", "/v1/tools/slow", daemon.key()).status == 200; }));
+}
+
+// What files may name for `coffer run` of the operator is for no call of the daemon to write.
+TEST(Tools, ADeclaredToolchainOfTheOperatorIsNotWritable) {
+  TempDir dir;
+  const std::string chain = dir.MakeDir("chain", 0777);
+  if (::geteuid() == 0) {  // a tool gets no directory of root's to write to
+    ASSERT_EQ(::chown(chain.c_str(), 47011, 47011), 0);
+  }
+  dir.MakeDir("coffer");
+  ::setenv("XDG_CONFIG_HOME", dir.path().c_str(), 1);
+  Daemon daemon;
+  std::ofstream(daemon.tools() + "/write.toml") << BashToolText(
+      "write", "touch /data/made && echo made",
+      "[[files.mount]]\nhost = \"" + chain + "\"\nat = \"/data\"\nmode = \"write\"\n");
+  const Json call = {{"tool", "write"}, {"args", Json::object()}};
+  ASSERT_TRUE(daemon.Start());
+  const HttpAnswer before = daemon.Call(daemon.key(), call);
+  EXPECT_EQ(before.Outcome(), "success") << "NO-CONTROL: " << before.text;
+  EXPECT_EQ(::unlink((chain + "/made").c_str()), 0) << "NO-CONTROL";
+  EXPECT_EQ(daemon.Stop(), 0);
+  dir.Write("coffer/run.toml", "toolchains = [\"" + chain + "\"]\n");
+  ASSERT_TRUE(daemon.Start());
+  ::unsetenv("XDG_CONFIG_HOME");
+  const HttpAnswer refused = daemon.Call(daemon.key(), call);
+  EXPECT_EQ(refused.Outcome(), "denied") << "OPEN: " << refused.text;
+  EXPECT_TRUE(Contains(refused.text, "policy.path.state")) << refused.text;
+  EXPECT_FALSE(Exists(chain + "/made"));
 }
 
 TEST(Tools, ACallThatRunsUnderARemovedPermissionIsTold) {

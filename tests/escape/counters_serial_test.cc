@@ -4,6 +4,7 @@
 // user namespace belongs to the boundary's own uid; inside it /proc/sys/user holds smaller limits.
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <sys/inotify.h>
 #include <unistd.h>
 
@@ -72,6 +73,63 @@ const char kCountersOf[] =
     "    os._exit(0)\n"
     "  os.waitpid(pid, 0)\n";
 
+// Takes what argv[1] names until there is none left or it has argv[2], as the user argv[3] unless that is 0. Says how many and
+// why it ended, and holds them until its input ends. A pipe beyond what its user may have is smaller.
+const char kTake[] =
+    "import ctypes, errno, fcntl, os, platform, resource, signal, sys\n"
+    "kind, most, uid = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])\n"
+    "libc = ctypes.CDLL(None, use_errno=True)\n"
+    "queues = libc if hasattr(libc, 'mq_open') else ctypes.CDLL('librt.so.1', use_errno=True)\n"
+    "hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]\n"
+    "resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))\n"
+    "if uid:\n"
+    "  os.setresgid(uid, uid, uid)\n"
+    "  os.setresuid(uid, uid, uid)\n"
+    "signal.pthread_sigmask(signal.SIG_BLOCK, {40})\n"
+    "held, n, word = [], 0, 'all'\n"
+    "def check(answer):\n"
+    "  if answer < 0: raise OSError(ctypes.get_errno(), '')\n"
+    "def pipes():\n"
+    "  held.append(os.pipe())\n"
+    "  pages = fcntl.fcntl(held[-1][0], 1032) // resource.getpagesize()\n"  // F_GETPIPE_SZ
+    "  if pages < 16: raise OSError(errno.ENOBUFS, '')\n"
+    "def signals(): check(libc.sigqueue(os.getpid(), 40, None))\n"
+    "def timers(): check(libc.timer_create(0, None, ctypes.byref(ctypes.c_void_p())))\n"
+    "def queue():\n"
+    "  name = b'/coffer-test-%d-%d' % (os.getpid(), n)\n"
+    "  check(queues.mq_open(name, os.O_CREAT | os.O_RDWR, 0o600, None))\n"
+    "  queues.mq_unlink(name)\n"
+    "def inotify(): check(libc.inotify_init1(0))\n"
+    "def fanotify(): check(libc.fanotify_init(0x200, 0))\n"
+    "x86 = platform.machine() == 'x86_64'\n"
+    "def aio(): check(libc.syscall(206 if x86 else 0, 1, ctypes.byref(ctypes.c_ulong(0))))\n"
+    "def keys():\n"  // in the process's own keyring
+    "  check(libc.syscall(248 if x86 else 217, b'user', b'key%d' % n, b'x', ctypes.c_size_t(1), "
+    "-2))\n"
+    "def leases():\n"
+    "  name = os.environ.get('TMPDIR', '/tmp') + '/coffer-lease-%d-%d' % (os.getpid(), n)\n"
+    "  held.append(os.open(name, os.O_RDWR | os.O_CREAT, 0o600))\n"
+    "  os.unlink(name)\n"
+    "  fcntl.fcntl(held[-1], 1024, fcntl.F_WRLCK)\n"  // F_SETLEASE
+    "def semaphores():\n"
+    "  one = libc.semget(0, 1, 0o600)\n"
+    "  check(one)\n"
+    "  libc.semctl(one, 0, 0)\n"  // IPC_RMID
+    "take = {'pipes': pipes, 'signals': signals, 'timers': timers, 'queues': queue,\n"
+    "        'inotify': inotify, 'fanotify': fanotify, 'aio': aio, 'keys': keys,\n"
+    "        'leases': leases, 'semaphores': semaphores}[kind]\n"
+    "try:\n"
+    "  while n < most:\n"
+    "    take()\n"
+    "    n += 1\n"
+    "except OSError as e: word = errno.errorcode[e.errno]\n"
+    "print('taken', n, word, flush=True)\n"
+    "sys.stdin.read()\n";
+
+constexpr int kMostPipes = 1024;   // pipe-user-pages-soft, 16,384 pages, in pipes of 16
+constexpr int kMostSignals = 256;  // RLIMIT_SIGPENDING inside, for signals and timers together
+constexpr int kSomeUser = 47011;   // whom the controls take from: a user with nothing else
+
 int Taken(const std::string& out) {
   const size_t at = out.find("taken ");
   return at == std::string::npos ? -1 : std::stoi(out.substr(at + 6));
@@ -88,7 +146,7 @@ class CounterEscape : public HostWatchTest {
 
 TEST_F(CounterEscape, InotifyInstancesOfTheHostStayTheHosts) {
   RunOptions options;
-  options.input = Background::kKeepOpen;
+  options.input = std::string(Background::kKeepOpen, 5);
   {
     Background outside(
         Python({"sh", "-c", "ulimit -n 4096 2>/dev/null; exec \"$@\"", "sh"}, kTakeInotify),
@@ -114,7 +172,7 @@ TEST_F(CounterEscape, InotifyInstancesOfTheHostStayTheHosts) {
 
 TEST_F(CounterEscape, InotifyWatchesOfTheHostStayTheHosts) {
   RunOptions options;
-  options.input = Background::kKeepOpen;
+  options.input = std::string(Background::kKeepOpen, 5);
   const std::string more = std::to_string(kMostWatches + 1);
   {
     Background outside(Python({}, kTakeWatches, {more}), options);
@@ -134,6 +192,183 @@ TEST_F(CounterEscape, InotifyWatchesOfTheHostStayTheHosts) {
   ::close(own);
   inside.CloseInput();
   EXPECT_EQ(inside.Wait().exit, 0) << inside.err();
+}
+
+// Takes until it is told to end.
+class Taker {
+ public:
+  Taker(Strings argv, const std::string& kind, int most, int uid = 0)
+      : process_(With(std::move(argv), kind, most, uid), KeepOpen()) {
+    EXPECT_TRUE(process_.WaitForOutput("\n")) << process_.err();
+  }
+  ~Taker() {
+    process_.CloseInput();
+    EXPECT_EQ(process_.Wait().exit, 0) << process_.err();
+  }
+  Taker(const Taker&) = delete;
+  Taker& operator=(const Taker&) = delete;
+
+  // "1024 ENOBUFS": how many, and why no more.
+  std::string Said() {
+    const std::string out = process_.out();
+    return out.starts_with("taken ") ? out.substr(6, out.find('\n') - 6) : out + process_.err();
+  }
+
+ private:
+  static Strings With(Strings argv, const std::string& kind, int most, int uid) {
+    const Strings words = {"/usr/bin/python3", "-c", kTake, kind, std::to_string(most),
+                           std::to_string(uid)};
+    argv.insert(argv.end(), words.begin(), words.end());
+    return argv;
+  }
+  static RunOptions KeepOpen() {
+    RunOptions options;
+    options.input = std::string(Background::kKeepOpen, 5);
+    return options;
+  }
+  Background process_;
+};
+
+// A host's process that may have so many files; without coffer.
+Strings Outside() { return {"sh", "-c", "ulimit -n 4096 2>/dev/null; exec \"$@\"", "sh"}; }
+Strings Inside(const std::string& profile = "default", const std::string& level = "container") {
+  return {CofferPath(), "run",       "--level", level, "--open-files",
+          "4096",       "--seccomp", profile,   "--"};
+}
+Strings AtTheProcessLevel(const std::string& profile = "default") {
+  return Inside(profile, "process");
+}
+
+// The kernel makes every pipe of a user small that has many. As root each boundary is a user of its own.
+TEST_F(CounterEscape, PagesOfPipesAreChargedToTheBoundarysUid) {
+  if (!IsRoot()) {
+    GTEST_SKIP() << "as an ordinary user the counters are shared with that user";
+  }
+  const std::string full = std::to_string(kMostPipes) + " ENOBUFS";
+  {
+    Taker first(Outside(), "pipes", 2 * kMostPipes, kSomeUser);
+    EXPECT_EQ(first.Said(), full) << "NO-CONTROL";
+    Taker second(Outside(), "pipes", 2 * kMostPipes, kSomeUser);
+    EXPECT_EQ(second.Said(), "0 ENOBUFS") << "NO-CONTROL: two of one user share";
+  }
+  Taker first(Inside(), "pipes", 2 * kMostPipes);
+  EXPECT_EQ(first.Said(), full);
+  Taker second(Inside(), "pipes", 2 * kMostPipes);
+  EXPECT_EQ(second.Said(), full) << "OPEN: two boundaries share";
+  Taker host(Outside(), "pipes", 2 * kMostPipes, kSomeUser);
+  EXPECT_EQ(host.Said(), full) << "OPEN: a user of the host shares with them";
+}
+
+// Signals that wait and timers are counted together. What the limit is inside is less than what the host's user has.
+TEST_F(CounterEscape, PendingSignalsAndTimersOfTheHostStayTheHosts) {
+  const std::string full = std::to_string(kMostSignals) + " EAGAIN";
+  for (const char* const kind : {"signals", "timers"}) {
+    SCOPED_TRACE(kind);
+    {
+      Taker outside(Outside(), kind, kMostSignals);
+      EXPECT_EQ(outside.Said(), "256 all") << "NO-CONTROL";
+      Taker second({"prlimit", "--sigpending=256"}, kind, 2 * kMostSignals);
+      EXPECT_EQ(second.Said(), "0 EAGAIN") << "NO-CONTROL: two of one user share";
+    }
+    Taker inside(Inside(), kind, 4 * kMostSignals);
+    EXPECT_EQ(inside.Said(), full) << "OPEN, or refused too early";
+    Taker host(Outside(), kind, 4 * kMostSignals);
+    EXPECT_EQ(host.Said(), "1024 all") << "the host has none left";
+    if (IsRoot()) {
+      Taker second(Inside(), kind, 4 * kMostSignals);
+      EXPECT_EQ(second.Said(), full) << "OPEN: two boundaries share";
+    }
+  }
+}
+
+// The filter refuses them; where it does not, a boundary may have none.
+TEST_F(CounterEscape, MessageQueuesOfTheHostStayTheHosts) {
+  Taker outside(Outside(), "queues", 2);
+  EXPECT_EQ(outside.Said(), "2 all") << "NO-CONTROL";
+  Taker filtered(Inside(), "queues", 2);
+  EXPECT_EQ(filtered.Said(), "0 EPERM");
+  Taker unfiltered(Inside("compat"), "queues", 2);
+  EXPECT_EQ(unfiltered.Said(), "0 EMFILE");
+}
+
+// Three boundaries hold more than one user may have on most hosts, and each has its own.
+TEST_F(CounterEscape, SeveralBoundariesLeaveRootItsInotifyInstances) {
+  if (!IsRoot()) {
+    GTEST_SKIP() << "as an ordinary user the counters are shared with that user";
+  }
+  {
+    Taker first(Outside(), "inotify", 100000, kSomeUser);
+    EXPECT_TRUE(first.Said().ends_with(" EMFILE")) << "NO-CONTROL " << first.Said();
+    Taker second(Outside(), "inotify", 100000, kSomeUser);
+    EXPECT_EQ(second.Said(), "0 EMFILE") << "NO-CONTROL: two of one user share";
+  }
+  const std::string full = std::to_string(kMostInside) + " EMFILE";
+  Taker first(Inside(), "inotify", 100000);
+  Taker second(Inside(), "inotify", 100000);
+  Taker third(Inside(), "inotify", 100000);
+  for (Taker* const taker : {&first, &second, &third}) {
+    EXPECT_EQ(taker->Said(), full);
+  }
+  Taker host(Outside(), "inotify", kMostInside);
+  EXPECT_EQ(host.Said(), "64 all") << "OPEN: root has none left";
+}
+
+// No namespace counts at the process level. What has no limit of the boundary's own is refused there, in every profile.
+TEST_F(CounterEscape, TheProcessLevelTakesNothingThatHasNoLimitOfItsOwn) {
+  for (const char* const kind :
+       {"inotify", "fanotify", "queues", "keys", "leases", "aio", "semaphores"}) {
+    SCOPED_TRACE(kind);
+    Taker outside(Outside(), kind, 1);
+    EXPECT_EQ(outside.Said(), "1 all") << "NO-CONTROL";
+    for (const char* const profile : {"default", "compat"}) {
+      Taker inside(AtTheProcessLevel(profile), kind, 1);
+      EXPECT_TRUE(inside.Said().starts_with("0 E")) << "OPEN: " << profile << " " << inside.Said();
+    }
+  }
+}
+
+// An ordinary user's boundary counts together with what else waits for that user; the limit inside is all that it may add.
+TEST_F(CounterEscape, AtTheProcessLevelPendingSignalsAndTimersAreBounded) {
+  const std::string full = std::to_string(kMostSignals) + " EAGAIN";
+  for (const char* const kind : {"signals", "timers"}) {
+    SCOPED_TRACE(kind);
+    {
+      Taker outside(Outside(), kind, 4 * kMostSignals);
+      EXPECT_EQ(outside.Said(), "1024 all") << "NO-CONTROL";
+    }
+    Taker inside(AtTheProcessLevel(), kind, 4 * kMostSignals);
+    if (IsRoot()) {
+      EXPECT_EQ(inside.Said(), full) << "OPEN, or refused too early";
+    } else {
+      EXPECT_TRUE(inside.Said().ends_with(" EAGAIN")) << inside.Said();
+      EXPECT_LE(::atoi(inside.Said().c_str()), kMostSignals) << "OPEN";
+      EXPECT_GT(::atoi(inside.Said().c_str()), kMostSignals / 2) << "refused too early";
+    }
+    Taker host(Outside(), kind, 4 * kMostSignals);
+    EXPECT_EQ(host.Said(), "1024 all") << "the host has none left";
+    if (IsRoot()) {
+      Taker second(AtTheProcessLevel(), kind, 4 * kMostSignals);
+      EXPECT_EQ(second.Said(), full) << "OPEN: two boundaries share";
+    }
+  }
+}
+
+// As root a boundary of the process level has a uid of its own too. As an ordinary user it has that user's: its pipes
+// make those of the user small, as HONEST_LIMITS says, and those of no other user.
+TEST_F(CounterEscape, AtTheProcessLevelPagesOfPipesAreChargedToItsUid) {
+  const std::string full = std::to_string(kMostPipes) + " ENOBUFS";
+  Taker inside(AtTheProcessLevel(), "pipes", 2 * kMostPipes);
+  if (IsRoot()) {
+    EXPECT_EQ(inside.Said(), full) << "NO-CONTROL: it takes what a user may have";
+    Taker second(AtTheProcessLevel(), "pipes", 2 * kMostPipes);
+    EXPECT_EQ(second.Said(), full) << "OPEN: two boundaries share";
+    Taker host(Outside(), "pipes", 2 * kMostPipes, kSomeUser);
+    EXPECT_EQ(host.Said(), full) << "OPEN: a user of the host shares with them";
+  } else {
+    EXPECT_TRUE(inside.Said().ends_with(" ENOBUFS")) << "NO-CONTROL: " << inside.Said();
+    Taker host(Outside(), "pipes", 2 * kMostPipes);
+    EXPECT_EQ(host.Said(), "0 ENOBUFS") << "they are not shared: HONEST_LIMITS says they are";
+  }
 }
 
 // Labels of IPv6 flows come out of one table of the host's, whatever network namespace asks.

@@ -180,5 +180,62 @@ print('last', ask('/v1/last'))
   EXPECT_LE(listed["deny"], 257u);
 }
 
+// The same for an incident: neither the room of the egress process nor the list of denials is full for it.
+TEST_F(EgressAbuse, NoiseDoesNotHideAnIncident) {
+  const std::string noise = R"(
+def refused(name, path='x'):
+    with proxy() as s: s.sendall(b'GET http://%s/%s HTTP/1.1\r\nHost: %s\r\n\r\n' % (name, path, name)); s.recv(4096)
+for i in range(1500): refused(b'n%d.evil.test' % i, b'long' * 1000)
+)";
+  const RunResult noisy = Inside(noise);
+  EXPECT_EQ(noisy.exit, 0) << noisy.err;
+  const Json before = Receipt();
+  EXPECT_EQ(before["incidents"], Json::array()) << "NO-CONTROL: noise is no incident";
+  EXPECT_GE(before["denials"].size(), 256u) << "NO-CONTROL: the list was not full";
+  EXPECT_TRUE(Contains(before["network"].dump(), R"("decision":"others")"))
+      << "NO-CONTROL: the egress process had room left";
+  const RunResult tried = Inside(noise + R"(
+for i in range(3): refused(b'169.254.169.254', b'latest')
+refused(b'metadata.google.internal', b'v1')
+refused(b'169.254.1.1', b'')
+)");
+  EXPECT_EQ(tried.exit, 0) << tried.err;
+  const Json after = Receipt();
+  EXPECT_EQ(after["incidents"],
+            Json::array({"metadata: 169.254.169.254:80 and 1 other were tried 4 times "
+                         "and refused",
+                         "link_local: 169.254.1.1:80 was tried once and refused"}))
+      << "OPEN";
+  EXPECT_LE(after["denials"].size(), 262u);
+}
+
+// The same without the proxy: connects that have no route, and denied system calls.
+TEST_F(EgressAbuse, DeniedCallsHideNoIncident) {
+  const std::string noise = R"(
+import ctypes, socket
+def tried(address):
+    with socket.socket() as s:
+        try: s.connect((address, 80))
+        except OSError: pass
+for i in range(300): tried('203.0.%d.%d' % (i // 250, i % 250 + 1))
+)";
+  EXPECT_EQ(RunBare({}, {"python3", "-c", noise}).exit, 0);
+  const Json before = Receipt();
+  EXPECT_EQ(before["incidents"], Json::array()) << "NO-CONTROL: noise is no incident";
+  EXPECT_GE(before["denials"].size(), 256u) << "NO-CONTROL: the list was not full";
+  const RunResult run = RunBare({}, {"python3", "-c", noise + R"(
+ctypes.CDLL(None).unshare(0x10000000)
+for address in '169.254.169.254', '169.254.169.254', '169.254.1.1': tried(address)
+)"});
+  EXPECT_EQ(run.exit, 0) << run.err;
+  const Json after = Receipt();
+  EXPECT_EQ(after["incidents"],
+            Json::array({"namespace: unshare was tried once and denied",
+                         "metadata: 169.254.169.254:80 was tried 2 times and refused",
+                         "link_local: 169.254.1.1:80 was tried once and refused"}))
+      << "OPEN";
+  EXPECT_LE(after["denials"].size(), 262u);
+}
+
 }  // namespace
 }  // namespace coffer::test

@@ -89,6 +89,45 @@ TEST_F(EgressLies, AnAnswerThatIsNotWholeIsAnErrorInside) {
   })) << seen;
 }
 
+// An answer without a length is whole if its server said that this is the end. Who cuts the connection could say so neither to
+// the program, had it come without us.
+TEST_F(EgressLies, AnEndThatTheServerDidNotSayIsNoEndInside) {
+  const std::string code = R"(
+import socket, ssl
+def rest(s):
+    got = b''
+    try:
+        while piece := s.recv(4096): got += piece
+        return got.split(b'\r\n\r\n')[1].decode() + ' ended'
+    except ssl.SSLError: return 'no close_notify'
+    except OSError as e: return e.__class__.__name__
+context = ssl.create_default_context()
+context.options &= ~getattr(ssl, 'OP_IGNORE_UNEXPECTED_EOF', 0x80)
+def tunnel(what):
+    s = socket.create_connection(('127.0.0.1', 3128), 60)
+    s.sendall(b'CONNECT api.test:PORT HTTP/1.1\r\nHost: api.test:PORT\r\n\r\n'); s.recv(4096)
+    t = context.wrap_socket(s, server_hostname='api.test', suppress_ragged_eofs=False)
+    t.sendall(b'GET /lies/%s HTTP/1.1\r\nHost: api.test:PORT\r\n\r\n' % what)
+    return rest(t)
+def forward(what):
+    s = socket.create_connection(('127.0.0.1', 3128), 60)
+    s.sendall(b'GET https://api.test:PORT/lies/%s HTTP/1.1\r\nHost: api.test:PORT\r\n\r\n' % what)
+    return rest(s)
+for what in (b'bare', b'bare-cut'): print(tunnel(what), '|', forward(what))
+)";
+  std::string filled = code;
+  for (size_t at = 0; (at = filled.find("PORT", at)) != std::string::npos;) {
+    filled.replace(at, 4, std::to_string(tls_));
+  }
+  const RunResult run = RunWith(Flags(), {"python3", "-c", filled});
+  const Strings lines = Lines(run.out);
+  ASSERT_EQ(lines.size(), 2U) << run.Describe();
+  EXPECT_EQ(lines[0], "whole ended | whole ended") << "NO-CONTROL\n" << run.Describe();
+  EXPECT_EQ(lines[1], "no close_notify | ConnectionResetError")
+      << "OPEN: a part counts as the whole";
+  EXPECT_TRUE(Contains(Receipt()["network"].dump(), "ended early")) << Receipt().dump();
+}
+
 // What is small on the way stays small for the proxy: it unpacks nothing. A loop is as many requests as the client makes.
 TEST_F(EgressLies, BombsAndLoopsCostTheProgramAndNotTheProxy) {
   Strings flags = Here();

@@ -39,29 +39,35 @@ def ask(first, host=('127.0.0.1', 3128)):
         return 'error %s' % e.__class__.__name__
 def connect(to):
     return ask('CONNECT %s HTTP/1.1\r\nHost: %s\r\n\r\n' % (to, to))
-def tunnel(to, name, path='/', then=None):
+# By CONNECT, or `direct`: by the name alone. `host` is what the request says; `then` goes instead of TLS.
+def tunnel(to, name, path='/', then=None, host=None, direct=False):
     try:
-        s = socket.create_connection(('127.0.0.1', 3128), 20)
+        place = to.split(':')
+        s = socket.create_connection(place if direct else ('127.0.0.1', 3128), 20)
         s.settimeout(20)
-        s.sendall(('CONNECT %s HTTP/1.1\r\nHost: %s\r\n\r\n' % (to, to)).encode())
-        head = b''
-        while not head.endswith(b'\r\n\r\n'):
-            c = s.recv(1)
-            if not c: return 'closed'
-            head += c
-        if b' 200 ' not in head: return head.split(b'\r\n')[0].decode()
+        if not direct:
+            s.sendall(('CONNECT %s HTTP/1.1\r\nHost: %s\r\n\r\n' % (to, to)).encode())
+            head = b''
+            while not head.endswith(b'\r\n\r\n'):
+                c = s.recv(1)
+                if not c: return 'closed'
+                head += c
+            if b' 200 ' not in head: return head.split(b'\r\n')[0].decode()
         if then is not None:
             s.sendall(then)
             return 'got %r' % s.recv(100)
-        c = ssl.create_default_context()
+        c = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         c.check_hostname = False
         c.verify_mode = ssl.CERT_NONE
         t = c.wrap_socket(s, server_hostname=name)
-        t.sendall(('GET %s HTTP/1.1\r\nHost: %s\r\n\r\n' % (path, to)).encode())
+        t.sendall(('GET %s HTTP/1.1\r\nHost: %s\r\n\r\n' % (path, host or to)).encode())
         return t.recv(4096).split(b'\r\n')[0].decode()
     except OSError as e:
         return 'error %s' % e.__class__.__name__
 )";
+
+// What Python prints of a TLS alert: fatal, unrecognized_name.
+constexpr const char* kAlert = "b'\\x15\\x03\\x01\\x00\\x02\\x02p'";
 
 class EgressEscape : public EgressFixture {
  protected:
@@ -252,17 +258,130 @@ TEST_F(EgressEscape, NW_15_TheServerNameIsTheHostThatWasAskedFor) {
                  "', None, '/nameless'))\n"
                  "print('ssh', tunnel('" +
                  Api() +
-                 "', None, then=b'SSH-2.0-x\\r\\n'))\n"
+                 "', None, then=b'SSH-2.0-x\\r\\n\\r\\n'))\n"
                  "print('http', tunnel('" +
                  Api() + "', None, then=b'GET / HTTP/1.1\\r\\nHost: other.test\\r\\n\\r\\n'))\n");
   EXPECT_TRUE(Contains(run.out, "same HTTP/1.1 200")) << "NO-CONTROL\n" << run.out << run.err;
   EXPECT_FALSE(Contains(run.out, "fronted HTTP")) << "OPEN\n" << run.out;
   EXPECT_FALSE(Contains(run.out, "nameless HTTP")) << "OPEN\n" << run.out;
+  // What is not TLS is answered with an alert of TLS, and with nothing of the server's.
+  for (const char* const line : {"ssh ", "http "}) {
+    EXPECT_TRUE(Contains(run.out, line + (std::string("got ") + kAlert))) << "OPEN\n" << run.out;
+  }
+  const Json receipt = Receipt();
+  const std::string denials = receipt["denials"].dump();
+  EXPECT_TRUE(Contains(denials, "the TLS hello asks for other.test")) << denials;
+  EXPECT_TRUE(Contains(denials, "the TLS hello names no server")) << denials;
+  EXPECT_TRUE(Contains(denials, "only TLS may go to this host")) << denials;
   const std::string seen = Seen();
   EXPECT_TRUE(Contains(seen, "/same")) << "NO-CONTROL\n" << seen;
   EXPECT_FALSE(Contains(seen, "/fronted")) << "OPEN\n" << seen;
   EXPECT_FALSE(Contains(seen, "/nameless")) << "OPEN\n" << seen;
   EXPECT_FALSE(Contains(seen, "other.test")) << "OPEN\n" << seen;
+}
+
+// Each of the three names is allowed by itself. Only where all of them are one does a request leave.
+TEST_F(EgressEscape, NW_15_WhereRequestsAreJudgedTheThreeNamesAreOne) {
+  const std::string port = std::to_string(tls_);
+  const std::string code = R"(
+import itertools
+for direct in (False, True):
+    for to, sni, host in itertools.product(('api', 'other'), ('api', 'other', None), ('api', 'other')):
+        said = tunnel('%s.test:PORT' % to, sni and sni + '.test', '/%s-%s-%s' % (to, sni, host),
+                      host='%s.test:PORT' % host, direct=direct)
+        print('direct' if direct else 'connect', to, sni, host, said)
+)";
+  const auto with_port = [&](std::string text) {
+    for (size_t at = 0; (at = text.find("PORT", at)) != std::string::npos; at += port.size()) {
+      text.replace(at, 4, port);
+    }
+    return text;
+  };
+  const auto rules = [&](const std::string& before, const std::string& after) {
+    return Strings{"--allow", before + "api.test:" + port + after, "--allow",
+                   before + "other.test:" + port + after};
+  };
+  const RunResult run = Inside(rules("GET https://", "/**"), with_port(code));
+  const Strings lines = Lines(run.out);
+  ASSERT_EQ(lines.size(), 24u) << run.out << run.err;
+  for (const std::string& line : lines) {
+    std::istringstream words(line);
+    std::string way, to, name, host;
+    words >> way >> to >> name >> host;
+    // A wrong server name ends the handshake, a wrong Host is answered.
+    const bool named = to == name;
+    const bool same = named && to == host;
+    EXPECT_EQ(Contains(line, "HTTP/1.1 200"), same) << "OPEN, or NO-CONTROL: " << line;
+    EXPECT_EQ(Contains(line, "HTTP/1.1 403"), named && !same) << line;
+    EXPECT_EQ(Contains(line, "error SSLError"), !named) << line;
+  }
+  size_t requests = 0;
+  for (const std::string& line : Lines(Seen())) {
+    requests += line.starts_with("request") ? 1 : 0;
+    EXPECT_TRUE(!line.starts_with("request") || Contains(line, "/api-api-api host=api.test") ||
+                Contains(line, "/other-other-other host=other.test"))
+        << "OPEN: " << line;
+  }
+  EXPECT_EQ(requests, 4u) << "NO-CONTROL, or OPEN";
+  const Json receipt = Receipt();
+  const std::string denials = receipt["denials"].dump();
+  for (const char* const reason :
+       {"the tunnel is for api.test, the TLS hello asks for other.test",
+        "the tunnel is for other.test, the TLS hello asks for api.test",
+        "the TLS hello names no server", "Host is not the host of the tunnel"}) {
+    EXPECT_TRUE(Contains(denials, reason)) << reason << "\n" << denials;
+  }
+  // Passed through, only the first two are compared; any bytes, none of them.
+  const RunResult spliced = Inside(rules("", ""), with_port(code));
+  EXPECT_TRUE(Contains(spliced.out, "connect api api other HTTP/1.1 200")) << "NO-CONTROL\n"
+                                                                           << spliced.out;
+  EXPECT_FALSE(Contains(spliced.out, "connect api other other HTTP")) << "OPEN\n" << spliced.out;
+  const RunResult any = Inside(rules("tcp://", ""), with_port(code));
+  for (const char* const way : {"connect", "direct"}) {
+    EXPECT_TRUE(Contains(any.out, way + std::string(" api other other HTTP/1.1 200")))
+        << "NO-CONTROL\n"
+        << any.out << any.err;
+  }
+}
+
+// A judged request is one of HTTP/1.1. A client that offers HTTP/2 as well gets HTTP/1.1; one that offers nothing else is told.
+TEST_F(EgressEscape, AClientOfHttp2AloneIsToldWhy) {
+  const auto ask = [&](const std::string& protocols) {
+    return RunWith({"--allow", "GET https://" + Api() + "/**"},
+                   {"python3", "-c",
+                    "import socket, ssl\n"
+                    "context = ssl.create_default_context()\n"
+                    "context.set_alpn_protocols([" +
+                        protocols +
+                        "])\n"
+                        "plain = socket.create_connection(('api.test', " +
+                        std::to_string(tls_) +
+                        "), 30)\n"
+                        "tls = context.wrap_socket(plain, server_hostname='api.test')\n"
+                        "tls.sendall(b'GET /asked HTTP/1.1\\r\\nHost: " +
+                        Api() +
+                        "\\r\\nConnection: close\\r\\n\\r\\n')\n"
+                        "print(tls.selected_alpn_protocol(), tls.recv(12).decode())\n"});
+  };
+  const RunResult both = ask("'h2', 'http/1.1'");
+  EXPECT_TRUE(Contains(both.out, "http/1.1 HTTP/1.1 200")) << "NO-CONTROL\n"
+                                                           << both.out << both.err;
+  const Json answered = Receipt();
+  for (const Json& use : answered["network"]) {
+    EXPECT_GT(use["duration_ms"].get<double>(), 0) << use.dump();
+  }
+  EXPECT_EQ(answered["network"].size(), 1u) << answered["network"].dump();
+  EXPECT_TRUE(Contains(Seen(), "/asked")) << "NO-CONTROL";
+
+  const RunResult alone = ask("'h2'");
+  EXPECT_NE(alone.exit, 0) << alone.out;
+  EXPECT_TRUE(Contains(alone.err, "no application protocol")) << alone.err;
+  EXPECT_FALSE(Contains(Seen(), "/asked")) << "OPEN";
+  const Json refused = Receipt();
+  ASSERT_EQ(refused["denials"].size(), 1u) << refused["denials"].dump();
+  EXPECT_EQ(refused["denials"][0]["surface"], "egress");
+  EXPECT_TRUE(Contains(refused["denials"][0]["reason"].get<std::string>(), "HTTP/1.1"))
+      << refused["denials"].dump();
 }
 
 TEST_F(EgressEscape, NW_18_OtherPortsAreClosed) {
@@ -280,6 +399,45 @@ TEST_F(EgressEscape, NW_18_OtherPortsAreClosed) {
   }
   EXPECT_TRUE(Contains(run.out, "control HTTP/1.1 200")) << "NO-CONTROL";
   EXPECT_FALSE(Contains(Seen(), "plain")) << "OPEN";
+}
+
+// On a port that is open for TLS other protocols do not pass, whichever way a program comes and the rule looks.
+TEST_F(EgressEscape, NW_18_OtherProtocolsDoNotPassWhereTlsMay) {
+  const std::string to = "api.test:" + std::to_string(greeter_);
+  const std::string code =
+      "for direct in (False, True):\n"
+      "    for name, first in (('ssh', b'SSH-2.0-x\\r\\n\\r\\n'), ('smtp', b'EHLO "
+      "x\\r\\n\\r\\n'),\n"
+      "                        ('redis', b'PING\\r\\n\\r\\n'),\n"
+      "                        ('http', b'GET / HTTP/1.1\\r\\nHost: " +
+      to +
+      "\\r\\n\\r\\n')):\n"
+      "        print('direct' if direct else 'connect', name, tunnel('" +
+      to + "', None, then=first, direct=direct))\n";
+  const RunResult control = Inside({"--allow", "tcp://" + to}, code);
+  ASSERT_EQ(Lines(control.out).size(), 8u) << control.out << control.err;
+  for (const std::string& line : Lines(control.out)) {
+    EXPECT_TRUE(Contains(line, "got b'SSH-2.0-greeter")) << "NO-CONTROL: " << line;
+  }
+  const std::string seen = Seen();
+  for (const char* const first : {"SSH-2.0-x", "EHLO x", "PING", "GET / HTTP/1.1"}) {
+    EXPECT_TRUE(Contains(seen, std::string("greeting ") + first)) << "NO-CONTROL\n" << seen;
+  }
+  for (const std::string& rule : {to, "GET https://" + to + "/**"}) {
+    SCOPED_TRACE(rule);
+    const RunResult run = Inside({"--allow", rule}, code);
+    ASSERT_EQ(Lines(run.out).size(), 8u) << run.out << run.err;
+    for (const std::string& line : Lines(run.out)) {
+      EXPECT_TRUE(Contains(line, "got ")) << line;
+      EXPECT_FALSE(Contains(line, "greeter")) << "OPEN: " << line;
+      EXPECT_EQ(Contains(line, kAlert), rule == to) << line;
+    }
+    for (const std::string& line : Lines(Seen())) {
+      EXPECT_TRUE(line == "connection greeter" || line == "greeting ") << "OPEN: " << line;
+    }
+    const Json receipt = Receipt();
+    EXPECT_FALSE(receipt["denials"].empty()) << run.err;
+  }
 }
 
 // Plain HTTP goes only where a rule says http://, and its parts must agree.

@@ -5,59 +5,19 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/egress_fixture.h"
+#include "tests/support/upstream_proxy.h"
 
 namespace coffer::test {
 namespace {
-
-// An HTTP proxy for CONNECT: writes down what it is asked for, and leads every name to this host's loopback. A name that
-// begins with "closed" gets 403. The server's first bytes may come together with the answer.
-constexpr const char* kProxy = R"(
-import socket, sys, threading
-def pump(a, b):
-    try:
-        while True:
-            data = a.recv(65536)
-            if not data: break
-            b.sendall(data)
-    except OSError: pass
-    try: b.shutdown(socket.SHUT_WR)
-    except OSError: pass
-def serve(c):
-    head = b''
-    while b'\r\n\r\n' not in head:
-        more = c.recv(1)
-        if not more: return
-        head += more
-    line = head.split(b'\r\n')[0].decode()
-    open(sys.argv[1], 'a').write(line + '\n')
-    host, port = line.split()[1].rsplit(':', 1)
-    if host.startswith('closed'):
-        c.sendall(b'HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n'); c.close(); return
-    s = socket.create_connection(('127.0.0.1', int(port)), 10)
-    first = b''
-    if 'greeter' in host: first = s.recv(100)
-    c.sendall(b'HTTP/1.1 200 Connection established\r\n\r\n' + first)
-    threading.Thread(target=pump, args=(s, c), daemon=True).start()
-    pump(c, s)
-l = socket.socket(); l.bind(('127.0.0.1', 0)); l.listen(16)
-print('port', l.getsockname()[1], '.', flush=True)
-while True:
-    c, _ = l.accept()
-    threading.Thread(target=serve, args=(c,), daemon=True).start()
-)";
 
 class EgressUpstreamProxy : public EgressFixture {
  protected:
   void SetUp() override {
     EgressFixture::SetUp();
-    RunOptions options;
-    options.input = std::string(Background::kKeepOpen, 5);
-    proxy_.emplace(Strings{"python3", "-c", kProxy, dir_.path() + "/asked"}, options);
-    ASSERT_TRUE(proxy_->WaitForOutput(" .\n", Seconds(30))) << proxy_->err();
-    ASSERT_EQ(sscanf(proxy_->out().c_str(), "port %d", &port_), 1);
+    proxy_.emplace(dir_.path() + "/asked");
   }
-  std::string Proxy() const { return "http://127.0.0.1:" + std::to_string(port_); }
-  std::string Asked() const { return ReadFile(dir_.path() + "/asked").value_or(""); }
+  std::string Proxy() const { return proxy_->Url(); }
+  std::string Asked() const { return proxy_->Asked(); }
   // Neither a name with a fixed address nor an open address: the proxy's own one needs no leave.
   RunResult Through(Strings flags, const std::string& script) {
     flags.insert(flags.end(),
@@ -68,8 +28,7 @@ class EgressUpstreamProxy : public EgressFixture {
     return "curl -sS https://" + host + ":" + std::to_string(port) + path + " 2>&1; ";
   }
 
-  std::optional<Background> proxy_;
-  int port_ = 0;
+  std::optional<UpstreamProxy> proxy_;
 };
 
 TEST_F(EgressUpstreamProxy, NamesAreJudgedHereAndDialledThere) {

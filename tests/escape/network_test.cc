@@ -131,7 +131,9 @@ TEST_P(NetworkEscape, NW_01_OnlyLoopback) {
   const std::string outside = RunOutside({"interfaces"}).out;
   EXPECT_GT(Lines(outside).size(), 2U) << "NO-CONTROL: the host has no other interface";
   const RunResult result = RunProbe(Flags(), {"interfaces"});
+  ExpectRan(result);
   if (container()) {
+    EXPECT_TRUE(Contains(result.out, "interface lo")) << result.Describe();
     for (const std::string& line : Lines(result.out)) {
       EXPECT_TRUE(line == "interface lo" || line == "done" || Contains(line, "REFUSED")) << line;
     }
@@ -265,6 +267,7 @@ TEST_P(NetworkEscape, NW_03_FastOpenDoesNotReachTheHost) {
     const RunResult outside = RunOutside({"tcp-fastopen", address, canary.port()});
     EXPECT_EQ(canary.Visitors(), 2) << "NO-CONTROL: " << address << "\n" << outside.out;
     const RunResult result = RunProbe(Flags(), {"tcp-fastopen", address, canary.port()});
+    ExpectRan(result);
     EXPECT_EQ(canary.Visitors(), 0) << "OPEN: " << address << "\n" << result.Describe();
     EXPECT_EQ(Contains(result.out, "socket: REFUSED"), !container()) << result.Describe();
   }

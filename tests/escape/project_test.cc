@@ -12,6 +12,7 @@
 
 #include "base/hash.h"
 #include "tests/support/host.h"
+#include "tests/support/verdicts.h"
 
 namespace coffer::test {
 namespace {
@@ -39,6 +40,7 @@ class ProjectEscape : public HostWatchTest {
     Put(root + "/.git/worktrees/other/HEAD", "ref: refs/heads/other\n");
     Put(root + "/.git/worktrees/other/commondir", "../..\n");
     Put(root + "/.git/worktrees/other/gitdir", dir_ / "other/.git\n");
+    Put(root + "/.git/modules/lib/sl/config", "[ui]\n");
     Put(root + "/.vscode/settings.json", "{}");
     Put(root + "/scripts/check.sh", "true\n");
     fs::create_symlink("../../scripts/check.sh", root + "/.git/hooks/pre-push");
@@ -196,6 +198,15 @@ constexpr Attack kAttacks[] = {
     {"IncludedConfig", "echo evil >> team.gitconfig", "team.gitconfig"},
     {"ProgramOfTheIncludedConfig", "echo evil > tools/diff.sh", "tools/diff.sh"},
     {"OtherSystem", "mkdir .hg; echo evil > .hg/hgrc", ".hg/hgrc"},
+    {"AnotherSystem", "mkdir -p sub/_darcs/prefs; echo evil > sub/_darcs/prefs/defaults",
+     "sub/_darcs/prefs/defaults"},
+    {"SystemOfManyRepositories", "mkdir -p .repo/repo; echo evil > .repo/repo/main.py",
+     ".repo/repo/main.py"},
+    {"SystemWithHooks", "mkdir -p .pijul/hooks; echo evil > .pijul/hooks/record",
+     ".pijul/hooks/record"},
+    {"SettingsOfVimsWindow", "echo evil > .gvimrc", ".gvimrc"},
+    {"HooksOfRust", "echo evil > .rusty-hook.toml", ".rusty-hook.toml"},
+    {"HooksOfAnOlderHusky", "echo evil > .huskyrc.json", ".huskyrc.json"},
     {"LanguageServer", "mkdir -p pkg/.helix; echo evil > pkg/.helix/languages.toml",
      "pkg/.helix/languages.toml"},
     {"ServerOfAnAgent", "echo evil > opencode.json", "opencode.json"},
@@ -242,6 +253,46 @@ constexpr Attack kAttacks[] = {
      "mkdir -p e .git/modules/lib/logs; echo evil > e/x; ln -s ../../../../e "
      ".git/modules/lib/logs/refs",
      ".git/modules/lib/logs/refs/x"},
+    {"LazygitInTheGitDirectory", "echo evil > .git/lazygit.yml", ".git/lazygit.yml"},
+    {"LazygitAboveARepository", "echo evil > .lazygit.yml", ".lazygit.yml"},
+    {"GlabOfAModule",
+     "mkdir .git/modules/lib/glab-cli; echo evil > .git/modules/lib/glab-cli/config.yml",
+     ".git/modules/lib/glab-cli/config.yml"},
+    {"SaplingInTheGitDirectory", "mkdir .git/sl; echo evil > .git/sl/config", ".git/sl/config"},
+    {"SaplingThatWasThere", "echo evil >> .git/modules/lib/sl/config",
+     ".git/modules/lib/sl/config"},
+    {"Transcrypt", "mkdir .git/crypt; echo evil > .git/crypt/transcrypt", ".git/crypt/transcrypt"},
+    // A working copy says what `svn cleanup` moves where, and which settings `fossil diff` starts.
+    {"Subversion", "mkdir .svn; echo evil > .svn/wc.db", ".svn/wc.db"},
+    {"Fossil", "mkdir part; echo evil > part/.fslckout", "part/.fslckout"},
+    {"Rope", "mkdir -p pkg/.ropeproject; echo evil > pkg/.ropeproject/config.py",
+     "pkg/.ropeproject/config.py"},
+    {"KeptEnvironment", "mkdir -p .direnv; echo evil > .direnv/flake-profile-0a.rc",
+     ".direnv/flake-profile-0a.rc"},
+    // What an editor starts when it opens the project, or saves a file.
+    {"BuildServer", "mkdir .bsp; echo evil > .bsp/x.json", ".bsp/x.json"},
+    {"BuildServerOfSwift", "echo evil > buildServer.json", "buildServer.json"},
+    {"CradleOfHaskell", "echo evil > pkg/hie.yaml", "pkg/hie.yaml"},
+    {"ServerOfClojure", "mkdir -p pkg/.lsp; echo evil > pkg/.lsp/config.edn",
+     "pkg/.lsp/config.edn"},
+    {"ScriptOfLiteXl", "echo evil > .lite_project.lua", ".lite_project.lua"},
+    {"ProjectOfSublimeText", "echo evil > x.sublime-project", "x.sublime-project"},
+    {"FlagsOfYouCompleteMe", "echo evil > pkg/.ycm_extra_conf.py", "pkg/.ycm_extra_conf.py"},
+    {"BuildersOfEclipse", "echo evil > .project", ".project"},
+    {"ProcessorsOfEclipse", "echo evil > .factorypath", ".factorypath"},
+    {"OptionsOfCtags", "mkdir .ctags.d; echo evil > .ctags.d/x.ctags", ".ctags.d/x.ctags"},
+    // What an interpreter or a debugger reads where it starts.
+    {"SavedWorkspaceOfR", "echo evil > pkg/.RData", "pkg/.RData"},
+    {"OtherNameOfIrbrc", "echo evil > _irbrc", "_irbrc"},
+    {"IrbrcInConfig", "mkdir -p .config/irb; echo evil > .config/irb/irbrc", ".config/irb/irbrc"},
+    {"DebuggerOfPerl", "echo evil > .perldb", ".perldb"},
+    {"ShellOfPhp", "echo evil > .psysh.php", ".psysh.php"},
+    {"EnvironmentOfProto", "echo evil > .prototools", ".prototools"},
+    {"HooksOfHk", "mkdir -p .config; echo evil > .config/hk.pkl", ".config/hk.pkl"},
+    {"HooksOfGrumPhp", "echo evil > grumphp.yml.dist", "grumphp.yml.dist"},
+    {"RulesOfGitlint", "echo evil > .gitlint", ".gitlint"},
+    {"ServerOfGitLab", "mkdir -p .gitlab/duo; echo evil > .gitlab/duo/mcp.json",
+     ".gitlab/duo/mcp.json"},
     {"ListedAndNotEntered", "mkdir a; echo evil > a/.envrc; chmod 0444 a", "a/.envrc"},
 };
 
@@ -256,15 +307,52 @@ TEST_P(ProjectAttack, LeavesNothingThatTheHostRuns) {
 
   const std::string root = MakeProject("project");
   const RunResult result = InProject(root, std::string(attack.script) + "; echo it-ran");
-  EXPECT_TRUE(Contains(result.out, "it-ran")) << result.Describe();
-  // An ordinary user's call ends with limit.disk if it closes a directory; what it left is looked at all the same.
-  EXPECT_TRUE(result.exit == 0 || result.ErrorClass() == "limit.disk") << result.Describe();
+  // An ordinary user's call ends with limit.disk once it has closed a directory, perhaps before it says that it ran;
+  // what it left is looked at all the same.
+  EXPECT_TRUE((result.exit == 0 && Contains(result.out, "it-ran")) ||
+              result.ErrorClass() == "limit.disk")
+      << result.Describe();
   RunProgram({"/bin/chmod", "-R", "u+rwX", root});
   EXPECT_FALSE(IsPlanted(root + "/" + attack.file)) << result.Describe();
 }
 
 INSTANTIATE_TEST_SUITE_P(All, ProjectAttack, ::testing::ValuesIn(kAttacks),
                          [](const auto& attack) { return std::string(attack.param.name); });
+
+// Some names count in one directory only, and that may be the project. In one of settings everything counts.
+TEST_F(ProjectEscape, AProjectMayBeADirectoryThatNamesCountIn) {
+  const struct {
+    std::string project;
+    std::string file;
+  } kPlaces[] = {{"/.github", "/hooks/x.json"},
+                 {"/.config", "/mise/conf.d/x.toml"},
+                 {"/.direnv", "/flake-profile-0a.rc"},
+                 {"/.gitlab", "/duo/mcp.json"}};
+  for (const auto& place : kPlaces) {
+    const std::string script = "f=." + place.file + "; mkdir -p ${f%/*}; echo evil > $f";
+    const std::string other = dir_ / "open/plain";
+    fs::create_directories(other);
+    const RunResult control = InProject(other, script);
+    EXPECT_TRUE(IsPlanted(other + place.file)) << "NO-CONTROL" << control.Describe();
+    const std::string root = dir_ / "whole" + place.project;
+    fs::create_directories(root);
+    const RunResult result = InProject(root, script);
+    EXPECT_FALSE(IsPlanted(root + place.file)) << "OPEN" << result.Describe();
+    Put(root + place.file, "{}");
+    const RunResult again = InProject(root, script);
+    EXPECT_FALSE(IsPlanted(root + place.file)) << "OPEN" << again.Describe();
+  }
+  for (const std::string settings : {"/.vscode", "/.github/hooks", "/.config/mise", "/.husky"}) {
+    const std::string root = dir_ / "whole" + settings;
+    fs::create_directories(root + "/worktrees/x");
+    const RunResult refused = InProject(root, "echo evil > x");
+    EXPECT_EQ(refused.ErrorClass(), "policy.project.link") << "OPEN" << refused.Describe();
+    EXPECT_FALSE(Exists(root + "/x"));
+    const RunResult below = InProject(root + "/worktrees/x", "echo x > x");
+    EXPECT_EQ(below.exit, 0) << below.Describe();
+    EXPECT_TRUE(Exists(root + "/worktrees/x/x")) << "NO-CONTROL";
+  }
+}
 
 TEST_F(ProjectEscape, WhatIsNotProtectedIsWritableAndNothingElseIsLeft) {
   const std::string root = MakeProject("project");
@@ -308,6 +396,42 @@ TEST_F(ProjectEscape, PlantedNamesAreListedSetAsideOrKept) {
   EXPECT_TRUE(Contains(kept.err, "--keep-planted")) << kept.Describe();
 }
 
+// An ordinary user cannot look into a directory that the payload closed, nor take anything out of it. The project itself
+// is one.
+TEST_F(ProjectEscape, AProjectThatThePayloadClosesIsLookedThrough) {
+  const std::string plant =
+      "mkdir -p a; echo evil > a/.mcp.json; echo evil > .mcp.json; "
+      "echo evil >> AGENTS.md; echo it-ran; ";
+  // The same access list for what is made later: nothing for anybody (acl(5), as the kernel keeps it).
+  const std::string list =
+      R"py(python3 -c "import os,struct; e=lambda t: struct.pack('<HHI',t,0,0xffffffff); )py"
+      R"py(os.setxattr('.','system.posix_acl_default',struct.pack('<I',2)+e(1)+e(4)+e(32))")py";
+  int number = 0;
+  for (const std::string& close :
+       Strings{"true", "chmod 0555 .", "chmod 0 .", "chmod 0444 .", "chmod 0111 . a", list}) {
+    SCOPED_TRACE(close);
+    const std::string open = dir_ / ("open" + std::to_string(++number));
+    const std::string root = dir_ / ("project" + std::to_string(number));
+    for (const std::string& each : {open, root}) {
+      fs::create_directories(each);
+      Put(each + "/AGENTS.md", "be kind\n");
+    }
+    const RunResult control = InPlainMount(open, plant + close);
+    RunProgram({"/bin/chmod", "-R", "u+rwX", open});
+    EXPECT_TRUE(IsPlanted(open + "/.mcp.json")) << "NO-CONTROL" << control.Describe();
+    const RunResult result = InProject(root, plant + close);
+    EXPECT_TRUE(Contains(result.out, "it-ran")) << result.Describe();
+    RunProgram({"/bin/chmod", "-R", "u+rwX", root});
+    EXPECT_FALSE(IsPlanted(root + "/.mcp.json")) << "OPEN" << result.Describe();
+    EXPECT_FALSE(IsPlanted(root + "/a/.mcp.json")) << "OPEN" << result.Describe();
+    EXPECT_EQ(result.receipt["files"]["planted"].size(), 2U) << result.Describe();
+    EXPECT_TRUE(Contains(result.err, "AGENTS.md has changed")) << result.Describe();
+    EXPECT_FALSE(Exists(root + "/.vscode")) << "a placeholder was left: " << result.Describe();
+    const RunResult again = InProject(root, "true");
+    EXPECT_EQ(again.exit, 0) << again.Describe();
+  }
+}
+
 // A list that is cut says so: one name among many is not hidden.
 TEST_F(ProjectEscape, TheReceiptSaysHowManyMoreWerePlanted) {
   const std::string root = MakeProject("project");
@@ -337,10 +461,269 @@ TEST_F(ProjectEscape, ChangesOfWhatIsStartedByNameAreTold) {
       "echo script-shell=./evil >> .npmrc; echo evil >> AGENTS.md; ln -s new.txt CLAUDE.md; "
       "echo exec ./evil >> .git/rebase-merge/git-rebase-todo; "
       "echo '{\"scripts\": {\"test\": \"evil\"}}' > package.json");
-  for (const char* told : {".npmrc has changed", "AGENTS.md has changed", "CLAUDE.md has changed",
-                           "its list has changed", "the scripts of package.json have changed"}) {
+  for (const std::string& told :
+       Strings{".npmrc has changed", "AGENTS.md has changed", "CLAUDE.md has changed",
+               "waits in " + root + "/.git and", "the scripts of package.json"}) {
     EXPECT_TRUE(Contains(result.err, told)) << told << result.Describe();
   }
+}
+
+// What a program of the host reads: where links lead, and all of a file however large. The call chooses neither what is
+// compared nor what is left out.
+TEST_F(ProjectEscape, ChangesThatAreHardToReadAreTold) {
+  const std::string large = "head -c 1100000 /dev/zero | tr '\\0' ' '";
+  const struct {
+    std::string name;
+    std::string honest;  // as it was before
+    std::string change;
+    std::string told;
+  } kChanges[] = {
+      {"LinkedPackage", R"({"name": "x"})",
+       R"(echo '{"scripts": {"test": "evil"}}' > e; ln -sf e package.json)",
+       "the scripts of package.json"},
+      {"LargePackage", R"({"name": "x"})",
+       R"((echo '{"scripts": {"test": "evil"}}'; )" + large + ") > package.json",
+       "the scripts of package.json"},
+      {"LinkedDirectory", "", "mv .cargo c; mkdir e; echo evil > e/config.toml; ln -s e .cargo",
+       ".cargo/config.toml has"},
+      {"BehindALink", "", "echo evil > docs/agents.md", "AGENTS.md has changed"},
+      {"LargeInstructions", "", "(echo evil; " + large + ") > GEMINI.md", "GEMINI.md has changed"},
+      {"LargeBefore", "", "echo evil >> CLAUDE.md", "CLAUDE.md has changed"},
+      {"Corepack", R"({"name": "x"})",
+       R"(echo '{"packageManager": "yarn@https://evil/"}' > package.json)",
+       "packageManager in package.json has changed"},
+      {"HooksInThePackage", R"({"scripts": {}})",
+       R"(echo '{"scripts": {}, "husky": {"hooks": {"pre-commit": "evil"}}}' > package.json)",
+       "husky in package.json has changed"},
+      {"Variables", "", "echo LD_PRELOAD=./evil > .env", ".env has changed"},
+      {"LintStaged", "", "echo evil > .lintstagedrc.json", ".lintstagedrc.json has changed"},
+      {"MountsOfContainers", "", "echo evil > compose.override.yml",
+       "compose.override.yml has changed"},
+      {"AddressesOfSubmodules", "", "echo evil > .gitmodules", ".gitmodules has changed"},
+      {"Toolchain", "", "printf '[toolchain]\npath = \"evil\"\n' > rust-toolchain.toml",
+       "rust-toolchain.toml has changed"},
+  };
+  for (const auto& change : kChanges) {
+    const std::string root = MakeProject(change.name);
+    Put(root + "/package.json", change.honest);
+    Put(root + "/.cargo/config.toml", "[build]\n");
+    Put(root + "/docs/agents.md", "be kind\n");
+    fs::create_symlink("docs/agents.md", root + "/AGENTS.md");
+    Put(root + "/CLAUDE.md", std::string(1 << 20, ' ') + "be kind\n");
+    const RunResult control = InProject(root, "cat package.json CLAUDE.md > x; echo y > docs/y");
+    EXPECT_FALSE(Contains(control.err, "changed")) << "NO-CONTROL: " << control.Describe();
+    const RunResult result = InProject(root, change.change);
+    EXPECT_EQ(result.exit, 0) << change.name << result.Describe();
+    EXPECT_TRUE(Contains(result.err, change.told)) << "OPEN " << change.name << result.Describe();
+    const RunResult after = InProject(root, "true");
+    EXPECT_FALSE(Contains(after.err, "changed")) << change.name << after.Describe();
+  }
+}
+
+// Git takes the address of a remote that its configuration does not have from a file that older versions wrote.
+TEST_F(ProjectEscape, AddressesBesideTheConfigurationAreTold) {
+  if (!Exists("/usr/bin/git")) {
+    GTEST_SKIP() << "git is not installed";
+  }
+  const auto fetch = [](const std::string& root) {
+    return RunProgram({"sh", "-c",
+                       "cd " + root +
+                           " && GIT_CONFIG_GLOBAL=/dev/null GIT_CONFIG_SYSTEM=/dev/null git -c "
+                           "safe.directory='*' fetch"});
+  };
+  const std::string root = MakeProject("project");
+  const std::string script = "mkdir -p .git/remotes; echo URL: /evil > .git/remotes/origin";
+  const std::string told = root + "/.git/remotes or branches has changed";
+  EXPECT_FALSE(Contains(fetch(root).err, "evil")) << "NO-CONTROL";
+  EXPECT_FALSE(Contains(InProject(root, "echo x > .git/FETCH_HEAD").err, "branches has changed"));
+  const RunResult result = InProject(root, script);
+  EXPECT_TRUE(Contains(fetch(root).err, "evil")) << "NO-CONTROL: git does not read it";
+  EXPECT_TRUE(Contains(result.err, told)) << "OPEN\n" << result.Describe();
+  EXPECT_FALSE(Contains(InProject(root, "true").err, told)) << "it was there before";
+}
+
+// A directory of the project, or one around it, in a second place: there no mount lies over what is protected.
+TEST_F(ProjectEscape, ASecondPlaceOpensNothingThatIsProtected) {
+  const struct {
+    std::string name;
+    Strings flags;       // %: the project
+    std::string script;  // adds "evil" to `file`
+    std::string file;
+  } kSecondPlaces[] = {
+      {"All", {"--rw", "%:/x"}, "echo evil >> /x/.git/config", "/.git/config"},
+      {"Around", {"--rw", "%/..:/x"}, "echo evil >> /x/project/.git/config", "/.git/config"},
+      {"GitDirectory", {"--rw", "%/.git:/x"}, "echo evil >> /x/config", "/.git/config"},
+      {"InWhatIsProtected", {"--rw", "%/.git/hooks:/x"}, "echo evil > /x/new", "/.git/hooks/new"},
+      {"Out", {"--out", "%/pkg"}, "echo evil >> /out/.idea/x.xml", "/pkg/.idea/x.xml"},
+      {"WhatALinkLeadsTo",
+       {"--out", "%/conf"},
+       "echo evil >> /out/editor/settings.json",
+       "/conf/editor/settings.json"},
+  };
+  for (const auto& place : kSecondPlaces) {
+    const std::string root = dir_.MakeDir(place.name) + "/project";
+    MakeProject(place.name + "/project");
+    Strings flags = place.flags;
+    const size_t at = flags.back().find('%');
+    flags.back().replace(at, 1, root);
+    if (const size_t up = flags.back().find("/project/.."); up != std::string::npos) {
+      flags.back().replace(up, std::string("/project/..").size(), "");
+    }
+    const RunResult result = InProject(root, place.script, flags);
+    EXPECT_FALSE(IsPlanted(root + place.file)) << "OPEN " << place.name << result.Describe();
+    EXPECT_EQ(result.ErrorClass(), "policy.project.overlap") << place.name << result.Describe();
+    Strings alone = {"--runtime", "host-usr"};
+    alone.insert(alone.end(), flags.begin(), flags.end());
+    const RunResult control = RunCoffer(alone, {"sh", "-c", place.script});
+    EXPECT_TRUE(IsPlanted(root + place.file)) << "NO-CONTROL " << place.name << control.Describe();
+  }
+  // A part that holds nothing of the kind is shown, and what is made there is found.
+  const std::string root = MakeProject("project");
+  const RunResult result =
+      InProject(root, "mkdir /out/.vscode; echo evil > /out/.vscode/tasks.json; echo x > /out/made",
+                {"--out", root + "/dist"});
+  EXPECT_EQ(result.exit, 0) << result.Describe();
+  EXPECT_TRUE(Exists(root + "/dist/made")) << result.Describe();
+  EXPECT_FALSE(IsPlanted(root + "/dist/.vscode/tasks.json")) << result.Describe();
+}
+
+// Git goes on with what lies in its directory, and takes a merge strategy as a part of a program's path: a list that
+// only picks commits runs a file of the project. The list need not change, nor need it be the project's own repository.
+TEST_F(ProjectEscape, OperationsOfGitThatWaitAreTold) {
+  if (!Exists("/usr/bin/git")) {
+    GTEST_SKIP() << "git is not installed";
+  }
+  const auto on_host = [](const std::string& root, const std::string& script) {
+    return RunProgram({"sh", "-c",
+                       "cd " + root +
+                           "; export GIT_CONFIG_GLOBAL=/dev/null GIT_CONFIG_SYSTEM=/dev/null "
+                           "GIT_EDITOR=true; " +
+                           script});
+  };
+  const auto make = [&](const std::string& name) {
+    std::string root = dir_.MakeDir(name);
+    const RunResult made = on_host(
+        root,
+        "for r in . sub; do mkdir -p $r; (cd $r; git init -qb main; git config user.email a@b; "
+        "git config user.name a; echo 1 > f; git add f; git commit -qm 1; git tag first; "
+        "echo 2 > f; git commit -qam 2; git checkout -qb other first; echo 3 > g; git add g; "
+        "git commit -qm 3; git rev-parse main > ../main); done");
+    EXPECT_EQ(made.exit, 0) << made.Describe();
+    return root;
+  };
+  // By hand, as a payload without git can: `s` is a place for the state of git, `p` a pick.
+  const std::string plant =
+      "p=\"pick $(cat .git/refs/heads/main)\"; mkdir -p 'git-merge-..'; "
+      "printf '#!/bin/sh\\necho evil > it-ran\\n' > evil; chmod +x evil; ";
+  const std::string pick = plant +
+                           "s=.git/sequencer; mkdir $s; cat .git/refs/heads/other > $s/head; "
+                           "printf '%s\\n%s\\n' \"$p\" \"$p\" > $s/todo; "
+                           "printf '[options]\\nstrategy = ../../evil\\n' > $s/opts; ";
+  const std::string plain = make("plain");
+  const RunResult control = InPlainMount(plain, pick);
+  on_host(plain, "git cherry-pick --continue");
+  EXPECT_TRUE(IsPlanted(plain + "/it-ran")) << "NO-CONTROL: " << control.Describe();
+
+  const std::string told = "a rebase, cherry-pick or revert waits in ";
+  const std::string root = make("project");
+  const RunResult nothing = InProject(root, "git log --oneline; git cherry-pick main; echo done");
+  EXPECT_TRUE(Contains(nothing.out, "done")) << nothing.Describe();
+  EXPECT_FALSE(Contains(nothing.err, told)) << nothing.Describe();
+  const RunResult first = InProject(root, pick);
+  EXPECT_TRUE(Contains(first.err, told + root + "/.git and")) << "OPEN\n" << first.Describe();
+  const RunResult second = InProject(root, "true");
+  EXPECT_FALSE(Contains(second.err, told)) << "it was there before\n" << second.Describe();
+  const RunResult nested = InProject(root, "cd sub; " + pick);
+  EXPECT_TRUE(Contains(nested.err, told + root + "/sub/.git and")) << "OPEN\n" << nested.Describe();
+  // A rebase that waits already, of which only the strategy is changed.
+  const std::string other = make("rebase");
+  on_host(other, "echo x > f; git commit -qam x; git rebase main");
+  ASSERT_TRUE(Exists(other + "/.git/rebase-merge/git-rebase-todo")) << "NO-CONTROL";
+  const RunResult changed = InProject(other, "echo ../../evil > .git/rebase-merge/strategy");
+  EXPECT_TRUE(Contains(changed.err, told + other + "/.git and")) << "OPEN\n" << changed.Describe();
+}
+
+// A person is told to look at what was set aside, and a shell that shows the state of git asks it in every directory.
+TEST_F(ProjectEscape, WhatWasSetAsideIsNoRepository) {
+  if (!Exists("/usr/bin/git")) {
+    GTEST_SKIP() << "git is not installed";
+  }
+  const std::string marker = dir_ / "it-ran";
+  const std::string config =
+      "printf '[core]\\nrepositoryformatversion = 0\\nworktree = /dev\\nfsmonitor = \"echo evil "
+      "> " +
+      marker + ";false\"\\n' > ";
+  const auto repository = [&](const std::string& path) {
+    return "mkdir -p " + path + "/objects " + path + "/refs; echo ref: refs/heads/x > " + path +
+           "/HEAD; " + config + path + "/config; ";
+  };
+  const struct {
+    std::string name;
+    std::string script;
+  } kPlanted[] = {
+      {"Itself", repository("a/.git")},
+      {"Below", repository("a/.git/modules/b")},
+      {"InSettings", repository("a/.vscode/x/y")},
+      {"InSettingsInSettings", repository("a/.idea/.vscode/x")},
+      {"Pointer",
+       "mkdir -p a/.vscode/x; echo gitdir: ../y > a/.vscode/x/.git; " + repository("a/.vscode/y")},
+      {"Closed", repository("a/.git") + "chmod 0555 a/.git; "},
+  };
+  const auto look = [&](const std::string& root) {
+    RunProgram({"sh", "-c",
+                "find -L " + root +
+                    " -type d | while read -r d; do (cd \"$d\" && "
+                    "GIT_CONFIG_GLOBAL=/dev/null GIT_CONFIG_SYSTEM=/dev/null git -c "
+                    "safe.directory='*' status); done"});
+    const bool ran = IsPlanted(marker);
+    fs::remove(marker);
+    return ran;
+  };
+  for (const auto& planted : kPlanted) {
+    const std::string plain = dir_.MakeDir(planted.name + "-open");
+    const RunResult control = InPlainMount(plain, planted.script);
+    EXPECT_TRUE(look(plain)) << "NO-CONTROL " << planted.name << control.Describe();
+    RunProgram({"/bin/chmod", "-R", "u+rwX", plain});
+
+    const std::string root = dir_.MakeDir(planted.name);
+    const RunResult first = InProject(root, planted.script);
+    EXPECT_FALSE(look(root)) << "OPEN " << planted.name << first.Describe();
+    // A name that a person would enter.
+    const RunResult second = InProject(
+        root,
+        "n=0; find .coffer-planted-* -type d | while read -r d; do n=$((n+1)); ln -s $d l$n; done");
+    EXPECT_TRUE(fs::is_symlink(root + "/l1")) << "NO-CONTROL: nothing was set aside";
+    EXPECT_FALSE(look(root)) << "OPEN " << planted.name << second.Describe();
+    RunProgram({"/bin/chmod", "-R", "u+rwX", root});
+  }
+}
+
+// To a later call what lies in the set-aside directory was there before. Moved to a place of its own it is what it was.
+TEST_F(ProjectEscape, WhatWasSetAsideDoesNotComeBack) {
+  const std::string plant =
+      "mkdir -p a/.idea/.vscode/.claude; echo evil > a/.idea/.vscode/tasks.json; "
+      "echo evil > a/.idea/.vscode/.claude/settings.json; echo evil > a/.idea/.envrc; ";
+  const auto planted = [](const std::string& root) {
+    std::set<std::string> found;
+    for (const std::string& name : Names(root)) {
+      for (const char* known : {"/.vscode/tasks.json", "/.claude/settings.json", "/.envrc"}) {
+        if (name.ends_with(known) && IsPlanted(root + name)) {
+          found.insert(known);
+        }
+      }
+    }
+    return found.size();
+  };
+  const std::string plain = dir_.MakeDir("plain");
+  const RunResult control = InPlainMount(plain, plant + "mv a/.idea b");
+  EXPECT_EQ(planted(plain), 3U) << "NO-CONTROL: " << control.Describe();
+  const std::string root = dir_.MakeDir("project");
+  const RunResult first = InProject(root, plant);
+  EXPECT_EQ(planted(root), 0U) << "OPEN\n" << first.Describe();
+  const RunResult second = InProject(
+      root, "mkdir b; mv .coffer-planted-*/* b/; mv b/*.idea c; mv b/*.vscode d; ls b c d");
+  EXPECT_TRUE(Exists(root + "/c")) << "NO-CONTROL: " << second.Describe();
+  EXPECT_EQ(planted(root), 0U) << "OPEN\n" << second.Describe();
 }
 
 TEST_F(ProjectEscape, WhatACrashLeftIsRemovedByTheNextCall) {
@@ -360,12 +743,13 @@ TEST_F(ProjectEscape, WhatACrashLeftIsRemovedByTheNextCall) {
 TEST_F(ProjectEscape, AFifoInTheGitDirectoryStaysCovered) {
   const std::string root = MakeProject("project");
   ASSERT_EQ(::mkfifo((root + "/.git/fifo").c_str(), 0666), 0);
-  const char* const script = "test -p .git/fifo && echo a-fifo";
+  const char* const script = "test -p .git/fifo && echo a-fifo; test -e .git/fifo && echo covered";
   EXPECT_TRUE(Contains(RunProgram({"/bin/sh", "-c", std::string("cd ") + root + "; " + script}).out,
                        "a-fifo"))
       << "NO-CONTROL";
   const RunResult result = InProject(root, script);
   EXPECT_FALSE(Contains(result.out, "a-fifo")) << result.Describe();
+  EXPECT_TRUE(Contains(result.out, "covered")) << result.Describe();
 }
 
 TEST_F(ProjectEscape, AProtectedFileWithASecondNameIsRefused) {
@@ -433,6 +817,7 @@ TEST_F(ProjectPointer, HooksInAWorktreeAreReadOnly) {
   Put(root_ + "/hooks/pre-commit", "true\n");
   Put(repository_ + "/.git/config", "[core]\n\thooksPath = hooks\n");
   const RunResult result = InProject(root_, script);
+  ExpectRan(result);
   EXPECT_FALSE(IsPlanted(root_ + "/hooks/pre-commit")) << result.Describe();
 }
 
@@ -486,6 +871,7 @@ TEST_F(ProjectEscape, ProgramsOfARepositoryThatIsNotShownAreReadOnly) {
     const RunResult result = RunCoffer(
         {"--project", root},
         {"sh", "-c", "echo evil > checks/pre-commit; echo evil > tools/monitor.sh"}, options);
+    ExpectRan(result);
     for (const char* name : {"/checks/pre-commit", "/tools/monitor.sh"}) {
       any = any || IsPlanted(root + name);
     }
@@ -525,8 +911,17 @@ TEST_F(ProjectEscape, ProgramsOfARepositoryThatIsNotShownAreReadOnly) {
   EXPECT_TRUE(planted(own)) << "NO-CONTROL";
   options.environment->push_back("GIT_CONFIG_GLOBAL=" + own + "/gitconfig");
   EXPECT_FALSE(planted(own));
-  RunCoffer({"--project", own}, {"sh", "-c", "echo evil > gitconfig"}, options);
+  ExpectRan(RunCoffer({"--project", own}, {"sh", "-c", "echo evil > gitconfig"}, options));
   EXPECT_FALSE(IsPlanted(own + "/gitconfig"));
+  // By the environment alone, which comes before every file.
+  const std::string named = dir_ / "named";
+  fs::create_directories(named);
+  options.environment->pop_back();
+  EXPECT_TRUE(planted(named)) << "NO-CONTROL";
+  const Strings variables = {"GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=core.hooksPath",
+                             "GIT_CONFIG_VALUE_0=checks", "GIT_EXTERNAL_DIFF=tools/monitor.sh"};
+  options.environment->insert(options.environment->end(), variables.begin(), variables.end());
+  EXPECT_FALSE(planted(named));
 }
 
 // The file is not there when the call begins, as in a fresh checkout, so it cannot be read-only.
@@ -578,6 +973,110 @@ TEST_F(ProjectEscape, ProgramsOfGitThatAreNotThereYetAreSetAside) {
     EXPECT_TRUE(Exists(file));
     EXPECT_FALSE(IsPlanted(file));
   }
+}
+
+// An activated environment of the project stands first on PATH: `git log` would start its pager from there.
+TEST_F(ProjectEscape, ProgramsThatGitFindsOnPathAreSetAside) {
+  const std::string root = dir_ / "project";
+  MakeGit(root + "/.git");
+  Put(root + "/.git/config",
+      "[filter \"n\"]\n\tclean = stripper -q\n[alias]\n\tx = !helper x\n[init]\n\tdefaultBranch = "
+      "main\n[hook \"h\"]\n\tcommand = A=1 checker\n[credential]\n\thelper = keeper\n");
+  fs::create_directories(root + "/.venv/bin");
+  RunOptions options;
+  const auto on_path = [&](const std::string& directories) {
+    options.environment = {{"HOME=" + dir_.path(), "PATH=" + directories + ":/usr/bin:/bin"}};
+  };
+  const auto plant = [&](const std::string& name, const std::string& where = ".venv/bin",
+                         const Strings& more = {}) {
+    Strings flags = {"--project", root};
+    flags.insert(flags.end(), more.begin(), more.end());
+    const std::string file = where + "/" + name;
+    RunResult result = RunCoffer(
+        flags, {"sh", "-c", "mkdir -p " + where + "; echo evil > " + file + "; chmod +x " + file},
+        options);
+    ExpectRan(result);
+    return result;
+  };
+  const Strings names = {"pager",  "less",    "ssh",
+                         "git",    "sh",      "stripper",
+                         "helper", "checker", "git-credential-keeper"};
+  on_path("/nowhere");
+  for (const std::string& name : names) {
+    const RunResult control = plant(name);
+    EXPECT_TRUE(IsPlanted(root + "/.venv/bin/" + name)) << "NO-CONTROL" << control.Describe();
+    fs::remove(root + "/.venv/bin/" + name);
+  }
+  on_path(root + "/.venv/bin:node_modules/.bin");
+  for (const std::string& name : names) {
+    const RunResult result = plant(name);
+    EXPECT_FALSE(Exists(root + "/.venv/bin/" + name)) << "OPEN " << name << result.Describe();
+    EXPECT_EQ(result.receipt["files"]["planted"], Json::array({".venv/bin/" + name}));
+    EXPECT_TRUE(Contains(result.err, "on your PATH")) << result.Describe();
+  }
+  // One that is relative counts from the top, and a directory that is a link is one of PATH too.
+  plant("less", "node_modules/.bin");
+  EXPECT_FALSE(Exists(root + "/node_modules/.bin/less")) << "OPEN";
+  fs::create_directory_symlink(root + "/tools", dir_ / "tools");
+  fs::create_directories(root + "/tools");
+  on_path(dir_ / "tools");
+  plant("pager", "tools");
+  EXPECT_FALSE(Exists(root + "/tools/pager")) << "OPEN";
+  // Honest programs stay, also the one that is called like a branch.
+  on_path(root + "/.venv/bin");
+  for (const char* const name : {"main", "pytest", "black"}) {
+    const RunResult honest = plant(name);
+    EXPECT_TRUE(Exists(root + "/.venv/bin/" + name)) << honest.Describe();
+    EXPECT_EQ(honest.receipt["files"]["planted"], Json::array()) << honest.Describe();
+  }
+  // A link may lead to what another user makes later.
+  const RunResult later = RunCoffer(
+      {"--project", root}, {"sh", "-c", "ln -s /tmp/nothing-yet .venv/bin/pager"}, options);
+  EXPECT_FALSE(fs::is_symlink(root + "/.venv/bin/pager")) << "OPEN" << later.Describe();
+  // A link to a directory is no program.
+  const RunResult linked =
+      RunCoffer({"--project", root}, {"sh", "-c", "mv .venv v; ln -s v .venv"}, options);
+  EXPECT_TRUE(fs::is_symlink(root + "/.venv")) << linked.Describe();
+  fs::remove(root + "/.venv");
+  fs::rename(root + "/v", root + "/.venv");
+  plant("less", ".venv/bin", {"--keep-planted"});
+  EXPECT_TRUE(IsPlanted(root + "/.venv/bin/less")) << "NO-CONTROL";
+  // Now it is there, and so it is read-only.
+  Put(root + "/.venv/bin/less", "true\n");
+  RunCoffer({"--project", root}, {"sh", "-c", "echo evil > .venv/bin/less"}, options);
+  EXPECT_FALSE(IsPlanted(root + "/.venv/bin/less")) << "OPEN";
+}
+
+// Other programs that come before those of the system are told: installing them is what an environment is for.
+TEST_F(ProjectEscape, ProgramsThatComeFirstOnPathAreTold) {
+  const std::string root = MakeProject("project");
+  fs::create_directories(root + "/.venv/bin");
+  const auto planted = [&](const std::string& path, const std::string& name) {
+    RunOptions options;
+    options.environment = {{"HOME=" + dir_.path(), "PATH=" + path + "/usr/bin:/bin"}};
+    return RunCoffer({"--project", root},
+                     {"sh", "-c",
+                      "echo evil > .venv/bin/" + name + "; chmod +x .venv/bin/" + name +
+                          "; echo x > .venv/bin/x.txt"},
+                     options);
+  };
+  const std::string told = "/.venv/bin/dd is new and in a directory of your PATH";
+  const RunResult control = planted("", "dd");
+  EXPECT_FALSE(Contains(control.err, told)) << "NO-CONTROL" << control.Describe();
+  fs::remove(root + "/.venv/bin/dd");
+  const RunResult result = planted(root + "/.venv/bin:", "dd");
+  EXPECT_TRUE(Contains(result.err, told)) << result.Describe();
+  const RunResult again = planted(root + "/.venv/bin:", "dd");
+  EXPECT_FALSE(Contains(again.err, "of your PATH")) << again.Describe();
+  RunOptions loads;
+  loads.environment = {
+      {"HOME=" + dir_.path(), "PATH=/usr/bin:/bin", "LD_LIBRARY_PATH=/none:" + root + "/lib"}};
+  const RunResult libraries = RunCoffer({"--project", root}, {"true"}, loads);
+  EXPECT_TRUE(Contains(libraries.err, "LD_LIBRARY_PATH names " + root + "/lib"))
+      << libraries.Describe();
+  EXPECT_FALSE(Contains(again.err, "LD_LIBRARY_PATH")) << again.Describe();
+  const RunResult own = planted(root + "/.venv/bin:", "none-of-the-system");
+  EXPECT_FALSE(Contains(own.err, "of your PATH")) << own.Describe();
 }
 
 TEST_F(ProjectEscape, ProgramsOfGitWithSpacesInTheirNamesAreReadOnly) {

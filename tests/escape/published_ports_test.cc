@@ -170,7 +170,7 @@ class PublishEscape : public ::testing::Test {
   const std::string word_ = NewToken();
 };
 
-TEST_F(PublishEscape, NW_04_TheWayLeadsInwardsOnly) {
+TEST_F(PublishEscape, TheWayLeadsInwardsOnly) {
   const HostServer host;
   Background outside({"python3", "-uc", Server(word_, 0, host.port())});
   ASSERT_TRUE(outside.WaitForOutput("port ")) << outside.err();
@@ -193,7 +193,7 @@ TEST_F(PublishEscape, NW_04_TheWayLeadsInwardsOnly) {
   EXPECT_NE(Hear(port), word_) << "OPEN: the port outlived its call";
 }
 
-TEST_F(PublishEscape, NW_04_OnlyTheForwarderHoldsTheHostsListener) {
+TEST_F(PublishEscape, OnlyTheForwarderHoldsTheHostsListener) {
   Background inside(Inside({"--publish", "0:8000"}, Server(word_, 8000, 1)));
   ASSERT_TRUE(inside.WaitForOutput("port ")) << inside.err();
   const int port = Published(inside);
@@ -232,7 +232,7 @@ TEST_F(PublishEscape, NW_04_OnlyTheForwarderHoldsTheHostsListener) {
   EXPECT_GE(payload, 2U) << "init and the command";
 }
 
-TEST_F(PublishEscape, NW_04_WithoutTheFlagNothingListensOutside) {
+TEST_F(PublishEscape, WithoutTheFlagNothingListensOutside) {
   Background published(Inside({"--publish", "0:8000"}, Server(word_, 8000, 1)));
   ASSERT_TRUE(published.WaitForOutput("port ")) << published.err();
   const int port = Published(published);
@@ -245,8 +245,89 @@ TEST_F(PublishEscape, NW_04_WithoutTheFlagNothingListensOutside) {
   EXPECT_NE(Hear(port), word_) << "OPEN";
 }
 
+// Tries the port of the other call in every spelling, directly and by each of its own proxy's protocols.
+constexpr const char* kTriesPort = R"(
+import socket, struct, sys
+port = int(sys.argv[1])
+def said(s):
+    s.settimeout(20)
+    got = b''
+    try:
+        while piece := s.recv(256): got += piece
+    except OSError: pass
+    s.close()
+    return got.decode('latin-1').replace('\r\n', ' ')
+def proxy(*lines):
+    s = socket.create_connection(('127.0.0.1', 3128), 20)
+    s.sendall(''.join(line + '\r\n' for line in (*lines, '')).encode())
+    return said(s)
+def socks(request):
+    s = socket.create_connection(('127.0.0.1', 3128), 20)
+    s.sendall(b'\5\1\0' + request + struct.pack('>H', port))
+    return said(s)
+def tell(name, what):
+    try: print(name, '|', what())
+    except OSError as e: print(name, '|', e)
+for host in ('127.0.0.1', '127.1', '2130706433', '0x7f000001', '0.0.0.0', 'localhost', 'localhost.', '[::1]', '[::]',
+             '[::ffff:127.0.0.1]', '[::ffff:7f00:1]', '[64:ff9b::7f00:1]', 'pub.test', 'pub.test.', 'PUB.test'):
+    tell('connect ' + host, lambda: proxy(f'CONNECT {host}:{port} HTTP/1.1', f'Host: {host}:{port}'))
+    tell('forward ' + host, lambda: proxy(f'GET http://{host}:{port}/ HTTP/1.1', f'Host: {host}:{port}'))
+for name in (b'127.0.0.1', b'localhost', b'pub.test'):
+    tell('socks ' + name.decode(), lambda: socks(b'\5\1\0\3' + bytes([len(name)]) + name))
+tell('socks4 bytes', lambda: socks(b'\5\1\0\1' + bytes([127, 0, 0, 1])))
+tell('socks6 bytes', lambda: socks(b'\5\1\0\4' + bytes(15) + b'\1'))
+for family, at in ((socket.AF_INET, '127.0.0.1'), (socket.AF_INET, '127.0.0.2'), (socket.AF_INET, '0.0.0.0'),
+                   (socket.AF_INET6, '::1'), (socket.AF_INET6, '::ffff:127.0.0.1')):
+    def direct():
+        s = socket.socket(family); s.settimeout(20); s.connect((at, port)); return said(s)
+    tell('direct ' + at, direct)
+for name in ('pub.test', 'localhost'):
+    tell('by name ' + name, lambda: said(socket.create_connection((name, port), 20)))
+)";
+
+// A call's own proxy is no way to the published port of another, unless its operator opened that address by name.
+TEST_F(PublishEscape, NW_08_AnotherCallReachesItNeitherByItsProxyNorWithoutOne) {
+  const std::string serves =
+      "import socket\n"
+      "l = socket.create_server(('127.0.0.1', 8000))\n"
+      "print('port 8000 ')\n"
+      "visitors = 0\n"
+      "while True:\n"
+      "  c, _ = l.accept()\n"
+      "  visitors += 1\n"
+      "  c.sendall(b'" +
+      word_ + " %d' % visitors)\n  c.close()\n";
+  Background served(Inside({"--publish", "0:8000"}, serves));
+  ASSERT_TRUE(served.WaitForOutput("port ")) << served.err();
+  const int port = Published(served);
+  ASSERT_GT(port, 0) << served.err();
+  int visits = 0;
+  const auto visit = [&] { return Hear(port) == word_ + " " + std::to_string(++visits); };
+  const std::string at = std::to_string(port);
+  const auto tries = [&](Strings flags) {
+    Strings all = {"--runtime", "python3",           "--level",
+                   "container", "--allow",           "tcp://pub.test:" + at,
+                   "--resolve", "pub.test=127.0.0.1"};
+    all.insert(all.end(), flags.begin(), flags.end());
+    return RunCoffer(all, {"python3", "-c", kTriesPort, at});
+  };
+  EXPECT_TRUE(visit()) << "NO-CONTROL: the host reaches it";
+  for (const Strings& flags : {Strings{}, Strings{"--allow", "tcp://127.0.0.1:" + at},
+                               Strings{"--allow", "http://pub.test:" + at + "/**"}}) {
+    const RunResult run = tries(flags);
+    EXPECT_GE(Lines(run.out).size(), 40U) << "NO-CONTROL: it did not try all\n" << run.Describe();
+    EXPECT_FALSE(Contains(run.out, word_)) << "OPEN\n" << run.out;
+    EXPECT_TRUE(visit()) << "OPEN: it had another visitor\n" << run.out;
+    EXPECT_FALSE(run.receipt["denials"].empty()) << run.Describe();
+  }
+  const RunResult opened = tries({"--dangerously-allow-address", "127.0.0.1/32"});
+  EXPECT_TRUE(Contains(opened.out, word_)) << "NO-CONTROL: opened by its operator\n"
+                                           << opened.Describe();
+  EXPECT_FALSE(Contains(LineOf(opened.out, "direct 127.0.0.1"), word_)) << "OPEN\n" << opened.out;
+}
+
 // Clients that half-close and are then reset, while the server inside says nothing to any of them.
-TEST_F(PublishEscape, NW_04_ClientsThatAreGoneHoldNoPlace) {
+TEST_F(PublishEscape, ClientsThatAreGoneHoldNoPlace) {
   const std::string silent =
       "import socket\n"
       "l = socket.create_server(('127.0.0.1', 8000), backlog=64)\n"

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // RS: eating the machine. Every cap must hold against the sum of the tree, and the host must not notice.
+#include "tests/escape/resources.h"
+
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -16,35 +18,6 @@
 
 namespace coffer::test {
 namespace {
-
-class ResourceEscape : public LevelTest {
- protected:
-  // "wrote 1234" -> 1234
-  static long Figure(const std::string& out, const std::string& word) {
-    const size_t at = out.find(word + " ");
-    return at == std::string::npos ? -1 : atol(out.c_str() + at + word.size() + 1);
-  }
-  // The probe, copied into a boundary that shows no directory of the host.
-  static RunResult RunCopiedProbe(Strings flags, const std::string& verb) {
-    flags.insert(flags.end(), {"--runtime", "base", "--in", ProbePath()});
-    const std::string script = "cp /in/probe p && chmod 755 p && exec ./p " + verb;
-    return RunCoffer(flags, {"sh", "-c", script});
-  }
-  static bool Breached(const RunResult& result, const std::string& cap) {
-    return result.receipt.is_object() && result.receipt["limits"].contains(cap) &&
-           result.receipt["limits"][cap].value("breached", false);
-  }
-  static bool IsSampled(const RunResult& result) {
-    return result.receipt.is_object() &&
-           Contains(result.receipt["isolation"]["missing"].dump(), "cgroup-memory");
-  }
-  static void ExpectEnded(const RunResult& result, const std::string& error_class) {
-    EXPECT_EQ(result.exit, 122) << result.Describe();
-    EXPECT_EQ(result.ErrorClass(), error_class) << result.Describe();
-    EXPECT_TRUE(Breached(result, error_class.substr(6))) << result.Describe();
-    EXPECT_FALSE(result.timed_out) << result.Describe();
-  }
-};
 
 TEST_P(ResourceEscape, RS_01_ForkBomb) {
   EXPECT_TRUE(Contains(RunOutside({"fork-bomb", "200"}).out, "alive 200")) << "NO-CONTROL";
@@ -66,8 +39,10 @@ TEST_P(ResourceEscape, RS_01_WildForkBomb) {
   ASSERT_LE(Figure(first.out, "alive"), 20) << "not bombing a host that is not protected\n"
                                             << first.Describe();
   const std::string token = NewToken();
-  const RunResult result = RunProbe(Flags({"--processes", "20", "--wall", "2s", "--cpu", "60s"}),
-                                    {"fork-bomb-wild", token});
+  // On a busy machine the kernel is slow to free what dead processes had, and that counts as memory of the call.
+  const RunResult result =
+      RunProbe(Flags({"--processes", "20", "--wall", "2s", "--cpu", "60s", "--memory", "4GiB"}),
+               {"fork-bomb-wild", token});
   // Either the wall ends it, or it chokes on refused forks before that; both are breaches.
   ExpectEnded(result, result.ErrorClass() == "limit.processes" ? "limit.processes" : "limit.wall");
   EXPECT_FALSE(result.timed_out);
@@ -152,6 +127,7 @@ TEST_P(ResourceEscape, RS_06_DiskInTheWorkspace) {
                               {"fill-tmpfile", ".", "100"},
                               {"fill-many", ".", "100", "50"}}) {
     const RunResult result = RunProbe(Flags({"--disk", "16MiB"}), verb);
+    ExpectRan(result);
     const long wrote = Figure(result.out, "wrote");
     if (!container() && wrote > (17L << 20)) {
       // Without a private root the workspace is a directory with a watch, not a wall (docs/HONEST_LIMITS.md): what was
@@ -188,6 +164,7 @@ TEST_P(ResourceEscape, RS_06_DiskInASharedDirectory) {
                               {"fill-allocate", at + "/two", "400"},
                               {"fill-tmpfile", at, "400"}}) {
     const RunResult result = RunProbe(flags, verb);
+    ExpectRan(result);
     EXPECT_FALSE(Contains(result.out, "OPEN")) << verb[0] << ": 400 MiB went through a cap of 16\n"
                                                << result.Describe();
     uint64_t bytes = 0;
@@ -254,7 +231,7 @@ TEST_P(ResourceEscape, RS_06_FilesWithoutANameCount) {
     EXPECT_TRUE(Contains(RunOutside({"hold-nameless", shared, "96", how}).out, "hold: OPEN"))
         << "NO-CONTROL " << how;
     // A watch, not a wall: a look may come late, but it comes, because what is held stays for a while.
-    const RunResult result = RunProbe(flags, {"hold-nameless", at, "96", how});
+    const RunResult result = RunProbe(flags, {"hold-nameless", at, "96", how, "4"});
     ExpectEnded(result, "limit.disk");
     const Json& disk = result.receipt["limits"]["disk"];
     EXPECT_GT(disk["used"], 16 << 20) << how << "\n" << result.Describe();
@@ -266,15 +243,10 @@ TEST_P(ResourceEscape, RS_04_MemoryOutsideAnyProcess) {
   const Strings flags = Flags({"--memory", "64MiB", "--open-files", "400"});
   const RunResult innocent = RunProbe(flags, {"hide-memory", "200", "drop"});
   EXPECT_EQ(innocent.exit, 0) << innocent.Describe();
-  // As much is mapped, and hardly a page is there.
-  const RunResult untouched = RunProbe(flags, {"hide-memory", "200", "shared-drop"});
-  EXPECT_EQ(untouched.exit, 0) << untouched.Describe();
-  EXPECT_TRUE(Contains(untouched.out, "hide: OPEN")) << untouched.Describe();
-  for (const char* how : {"open", "undumpable", "map", "flight", "sockets", "tables", "thread",
-                          "shared", "shared-named"}) {
+  for (const char* how : {"open", "undumpable", "sockets", "tables", "thread"}) {
     EXPECT_TRUE(Contains(RunOutside({"hide-memory", "200", how}).out, "hide: OPEN"))
         << "NO-CONTROL " << how;
-    const RunResult result = RunProbe(flags, {"hide-memory", "200", how});
+    const RunResult result = RunProbe(flags, {"hide-memory", "200", how, "4"});
     const bool sampled = IsSampled(result);
     // The watch of the disk cannot look into such a process either, and may be the first to try.
     const bool unseen = how == std::string("undumpable") && !sampled && !IsRoot();
@@ -283,20 +255,31 @@ TEST_P(ResourceEscape, RS_04_MemoryOutsideAnyProcess) {
     if (!sampled) {  // a sample may come late, but it comes: what is hidden stays for a while
       EXPECT_FALSE(Contains(result.out, "OPEN")) << how << "\n" << result.Describe();
     }
-    EXPECT_EQ(result.receipt["limits"]["memory"]["enforced"], !sampled) << result.Describe();
+    EXPECT_EQ(Memory(result)["enforced"], !sampled) << result.Describe();
   }
 }
 
-// Neither a cgroup nor an rlimit counts locks: the supervisor does.
+// Neither a cgroup nor an rlimit counts locks: the supervisor does, and the receipt says of them that it sampled. The
+// figure of a memory cgroup stays its own.
 TEST_P(ResourceEscape, RS_04_FileLocksAreMemory) {
   const Strings flags = Flags({"--memory", "64MiB", "--cpu", "60s", "--wall", "60s"});
   const RunResult innocent = RunProbe(flags, {"hold-locks", "4", "posix"});
   EXPECT_EQ(innocent.exit, 0) << innocent.Describe();
   EXPECT_TRUE(Contains(innocent.out, "locks: OPEN")) << innocent.Describe();
+  const RunResult none = RunProbe(flags, {"hide-memory", "200", "drop"});
+  EXPECT_EQ(Memory(none)["enforced"], !IsSampled(none)) << "NO-CONTROL\n" << none.Describe();
+  EXPECT_EQ(UncountedOf(none), 0U) << "NO-CONTROL\n" << none.Describe();
+  EXPECT_EQ(none.receipt["limits"].contains("uncounted_memory"), !IsSampled(none))
+      << none.Describe();
   for (const char* how : {"posix", "description"}) {
     EXPECT_TRUE(Contains(RunOutside({"hold-locks", "100", how}).out, "locks: OPEN"))
         << "NO-CONTROL " << how;
-    ExpectEnded(RunProbe(flags, {"hold-locks", "100", how}), "limit.memory");
+    const RunResult result = RunProbe(flags, {"hold-locks", "100", how, "0", "20"});
+    ExpectEnded(result, "limit.memory");
+    EXPECT_EQ(Memory(result)["enforced"], !IsSampled(result)) << result.Describe();
+    EXPECT_EQ(UncountedOf(result) > 0, !IsSampled(result)) << result.Describe();
+    EXPECT_GT(Memory(result)["used"].get<uint64_t>() + UncountedOf(result), 64U << 20)
+        << result.Describe();
   }
 }
 
@@ -335,8 +318,11 @@ TEST_P(ResourceEscape, RS_04_MemoryInQueuesThatCannotBeAsked) {
                          {"netlink", true},
                          {"tcp", true}}) {
     SCOPED_TRACE(way.how);
-    EXPECT_TRUE(Contains(RunOutside({"hide-queued", "200", way.how}).out, "queue: OPEN"))
-        << "NO-CONTROL " << way.how;
+    // Half a million files have to come and go for the events.
+    RunOptions patient;
+    patient.timeout = Seconds(300);
+    const RunResult outside = RunOutside({"hide-queued", "200", way.how}, patient);
+    EXPECT_TRUE(Contains(outside.out, "queue: OPEN")) << "NO-CONTROL\n" << outside.Describe();
     // Beside all of /usr there are no AF_UNIX datagrams. The runtime base is single files, and a copy of the probe.
     const bool datagrams = way.how == std::string("empty") || way.how == std::string("senders");
     // As long as an emulated machine takes to look. A call that is found out is ended sooner.
@@ -364,6 +350,10 @@ TEST_P(ResourceEscape, RS_04_MemoryInQueuesThatCannotBeAsked) {
       continue;
     }
     ExpectEnded(result, "limit.memory");
+    if (way.how == std::string("netlink")) {
+      EXPECT_EQ(Memory(result)["enforced"], !IsSampled(result)) << result.Describe();
+      EXPECT_EQ(UncountedOf(result) > 0, !IsSampled(result)) << result.Describe();
+    }
   }
 }
 
@@ -526,6 +516,12 @@ TEST_P(ResourceEscape, RS_07_ManyFiles) {
   const RunResult result = RunProbe(Flags({"--cpu", "60s", "--wall", "60s"}),
                                     {"many-files", ".", "100000"}, {.timeout = Seconds(90)});
   EXPECT_FALSE(Contains(result.out, "create: OPEN")) << result.Describe();
+  if (!container()) {
+    // A watch, not a wall: what was made between two looks is there, and then the call ends.
+    ExpectEnded(result, "limit.disk");
+    return;
+  }
+  EXPECT_GT(Figure(result.out, "made"), 100) << result.Describe();
   EXPECT_LE(Figure(result.out, "made"), 20000) << result.Describe();
 }
 
@@ -550,6 +546,8 @@ TEST_P(ResourceEscape, RS_09_DescriptorsInFlight) {
   };
   EXPECT_GT(Figure(RunOutside({"scm-bomb"}, plain).out, "parked"), 300) << "NO-CONTROL";
   const RunResult result = RunProbe(Flags(), {"scm-bomb"});
+  EXPECT_GT(Figure(result.out, "parked") + (container() ? 0 : 1), 0) << result.Describe();
+  ExpectRan(result);
   EXPECT_LE(Figure(result.out, "parked"), 300) << "descriptors hide in sockets\n"
                                                << result.Describe();
 }
@@ -660,9 +658,11 @@ TEST_P(ResourceEscape, RS_18_CgroupsAreOutOfReach) {
   const RunResult result =
       RunProbe(Flags(), {"open-write", "/sys/fs/cgroup/memory/tasks", "/sys/fs/cgroup/cgroup.procs",
                          "/sys/fs/cgroup/unified/cgroup.procs", "/sys/fs/cgroup/pids/tasks"});
+  EXPECT_EQ(ParseAttempts(result.out).size(), 4U) << result.Describe();
   EXPECT_FALSE(Contains(result.out, "OPEN")) << result.Describe();
   if (container()) {
     const RunResult own = RunProbe(Flags(), {"open-read", "/proc/self/cgroup"});
+    ExpectRan(own);
     EXPECT_FALSE(Contains(own.out, "coffer-")) << "the host's cgroup path is visible\n"
                                                << own.Describe();
   }
@@ -692,6 +692,21 @@ TEST_P(ResourceEscape, RS_20_NoCoreAnywhere) {
   }
   EXPECT_TRUE(std::filesystem::is_empty(shared));
   EXPECT_FALSE(Exists(dir / "core"));
+}
+
+// A dump that is piped is not kept back by 0, only by 1. No test can set the host's core_pattern, so it is the limit that
+// is looked at: a program that lowers it believes that it did.
+TEST_P(ResourceEscape, RS_20_TheCoreLimitStaysAtOne) {
+  struct rlimit host{};
+  ASSERT_EQ(::getrlimit(RLIMIT_CORE, &host), 0);
+  const std::string kept = host.rlim_max == 0 ? "limit 0" : "limit 1";  // 0 cannot be raised
+  const RunResult outside = RunOutside({"core-limit"});
+  EXPECT_TRUE(Contains(outside.out, "answers 0 0 0, limit 0"))
+      << "NO-CONTROL" << outside.Describe();
+  for (const char* profile : {"strict", "default", "compat"}) {
+    const RunResult result = RunProbe(Flags({"--seccomp", profile}), {"core-limit"});
+    EXPECT_TRUE(Contains(result.out, "answers 0 0 -1, " + kept)) << profile << result.Describe();
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Level, ResourceEscape, ::testing::Values("container", "process"),

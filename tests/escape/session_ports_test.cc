@@ -167,7 +167,7 @@ class SessionPortEscape : public ::testing::Test {
   std::string process_;
 };
 
-TEST_F(SessionPortEscape, NW_05_AKeeperKeepsNoDescriptorThatItDidNotAskFor) {
+TEST_F(SessionPortEscape, AKeeperKeepsNoDescriptorThatItDidNotAskFor) {
   const std::string place = Start({"8000"}, kNeverReads, {"8000"});
   const std::string open = "/proc/" + std::to_string(Keeper()) + "/fd";
   const auto count = [&] {
@@ -181,7 +181,7 @@ TEST_F(SessionPortEscape, NW_05_AKeeperKeepsNoDescriptorThatItDidNotAskFor) {
 }
 
 // A caller may have a second state directory, and mount the first without a thought.
-TEST_F(SessionPortEscape, NW_05_NoPayloadReachesAKeeper) {
+TEST_F(SessionPortEscape, NoPayloadReachesAKeeper) {
   const std::string place = Start({"8000"}, kNeverReads, {"8000"});
   const RunResult outside = RunProgram(Python({}, kAskKeeper, {place}));
   EXPECT_TRUE(Contains(outside.out, "descriptors 1")) << "NO-CONTROL\n" << outside.Describe();
@@ -203,7 +203,7 @@ TEST_F(SessionPortEscape, NW_05_NoPayloadReachesAKeeper) {
 }
 
 // Nothing but a regular file is opened there, so nothing there can make a verb wait.
-TEST_F(SessionPortEscape, NW_05_AFifoAmongTheKeepersFilesHoldsNoVerbUp) {
+TEST_F(SessionPortEscape, AFifoAmongTheKeepersFilesHoldsNoVerbUp) {
   const std::string place = Start({"8000"}, kNeverReads, {"8000"});
   options_.timeout = Seconds(30);
   const Strings list = {"sessions", "processes", session_};
@@ -224,7 +224,7 @@ TEST_F(SessionPortEscape, NW_05_AFifoAmongTheKeepersFilesHoldsNoVerbUp) {
 }
 
 // What lies in the forwarder's sockets is charged to no boundary.
-TEST_F(SessionPortEscape, NW_05_AForwarderHoldsLittle) {
+TEST_F(SessionPortEscape, AForwarderHoldsLittle) {
   constexpr long kMost = 3 << 19;
   const RunResult plain = RunProgram(Python({}, kFillThroughARelay, {kNeverReads, kFill}));
   EXPECT_GT(Number(plain.out, "sent"), kMost) << "NO-CONTROL\n" << plain.Describe();
@@ -235,7 +235,7 @@ TEST_F(SessionPortEscape, NW_05_AForwarderHoldsLittle) {
 }
 
 // By itself the kernel tries for more than two minutes.
-TEST_F(SessionPortEscape, NW_05_AServerThatAcceptsNothingHoldsNoPlace) {
+TEST_F(SessionPortEscape, AServerThatAcceptsNothingHoldsNoPlace) {
   Start({"8000", "8001"}, kAcceptsNothing);
   Strings argv = Python(InSession(), kHoldForty);
   argv.insert(argv.begin(), CofferPath());

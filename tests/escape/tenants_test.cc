@@ -20,6 +20,7 @@ TEST_P(TenantEscape, XT_01_OneCannotSeeTheOther) {
       << "NO-CONTROL";
   const RunResult result =
       RunProbe(Flags(), {"proc-grep", first.token(), "cmdline", "environ", "maps", "status"});
+  ExpectRan(result);
   EXPECT_FALSE(Contains(result.out, "OPEN")) << result.Describe();
 }
 
@@ -75,10 +76,13 @@ TEST_P(TenantEscape, XT_05_SharedMemoryDoesNotOutliveACall) {
   RunOutside({"ipc-leave", std::to_string(key)});
   EXPECT_TRUE(Contains(RunOutside({"sysv-shm", std::to_string(key)}).out, "OPEN")) << "NO-CONTROL";
   EXPECT_TRUE(Contains(RunOutside({"ipc-remove", std::to_string(key)}).out, "shm: OPEN"));
-  RunProbe(Flags({"--seccomp", "compat"}), {"sysv-create", std::to_string(key)});
+  const RunResult made =
+      RunProbe(Flags({"--seccomp", "compat"}), {"sysv-create", std::to_string(key)});
+  EXPECT_EQ(Contains(made.out, "OPEN"), container()) << "NO-CONTROL\n" << made.Describe();
   const RunResult outside = RunOutside({"sysv-shm", std::to_string(key)});
   EXPECT_TRUE(Contains(outside.out, "ENOENT")) << "left on the host: " << outside.out;
   const RunResult second = RunProbe(Flags(), {"sysv-shm", std::to_string(key)});
+  EXPECT_TRUE(Contains(second.out, "REFUSED")) << second.Describe();
   EXPECT_FALSE(Contains(second.out, "OPEN")) << second.Describe();
 }
 

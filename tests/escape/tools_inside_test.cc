@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "tests/support/tools_fixture.h"
+#include "tests/support/verdicts.h"
 
 namespace coffer::test {
 namespace {
@@ -60,6 +61,7 @@ TEST_F(ToolsInsideEscape, AToolWritesNothingThatTheRunMayOnlyRead) {
   }
   Declare("plant", "echo planted > /data/planted", MountOf(shared.path(), "write"));
   const RunResult refused = RunBash("plant", "coffer call plant", {"--ro", shared.path()});
+  ExpectRan(refused);
   EXPECT_NE(refused.exit, 0) << refused.Describe();
   EXPECT_FALSE(Exists(shared / "planted")) << "OPEN";
   const RunResult granted = RunBash("plant", "coffer call plant", {"--rw", shared.path()});
@@ -138,6 +140,7 @@ TEST_F(ToolsInsideEscape, ACallHasNoMoreTimeOrMemoryThanItsRun) {
   Declare("slow", "sleep 30; echo woke",
           "[limits]\nwall = \"60s\"\ncpu = \"60s\"\nmemory = \"256MiB\"\n");
   const RunResult timed = RunBash("slow", "coffer call slow; echo status $?", {"--wall", "3s"});
+  ExpectRan(timed);
   EXPECT_LT(timed.took.count(), 20) << timed.Describe();
   EXPECT_FALSE(Contains(timed.out, "woke")) << "OPEN";
 
@@ -145,6 +148,7 @@ TEST_F(ToolsInsideEscape, ACallHasNoMoreTimeOrMemoryThanItsRun) {
           "[limits]\nmemory = \"512MiB\"\ncpu = \"60s\"\n");
   const RunResult little =
       RunBash("eat", "coffer call eat", {"--memory", "64MiB", "--cpu", "60s", "--wall", "60s"});
+  ExpectRan(little);
   EXPECT_FALSE(Contains(little.out, "100000000")) << "OPEN\n" << little.Describe();
   const RunResult enough =
       RunBash("eat", "coffer call eat", {"--memory", "512MiB", "--cpu", "60s", "--wall", "60s"});

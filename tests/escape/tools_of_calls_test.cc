@@ -82,6 +82,7 @@ TEST_F(ToolsOfCalls, ASessionThatTheOuterMayOnlyReadIsNotWritten) {
           MayCall("\"write\"") + "[files]\nworkspace = \"session-write\"\n");
   Declare("stranger", "coffer call write; ls /workspace", MayCall("\"write\""));
   const RunResult made = RunProgram({CofferPath(), "sessions", "new", "--state", state_});
+  ASSERT_EQ(made.exit, 0) << made.Describe();
   const std::string session = Lines(made.out).front();
   Declare("look", "cat /workspace/note", "[files]\nworkspace = \"session-read\"\n");
   const auto note = [&] { return Call("look", {"--session", session}).out; };

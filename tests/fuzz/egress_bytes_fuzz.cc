@@ -121,8 +121,26 @@ void CheckResolved(std::string_view bytes) {
          "an address of another block");
 }
 
+// The same where names have IPv6 addresses as well.
+void CheckResolvedIpv6(std::string_view bytes) {
+  static const std::vector<policy::EgressRule> rules = {policy::ParseAllow("*.api.test").value()};
+  Resolver resolver(rules, [](const Traffic&) {});
+  resolver.AnswerIpv6();
+  const auto question = ParseDnsQuery(bytes);
+  const auto answer = resolver.Answer(bytes);
+  if (!answer || question->type != DnsQuestion::Type::kAaaa) {
+    return;
+  }
+  const bool allowed = question->name && question->name->text().ends_with(".api.test");
+  Demand((*answer)[7] == (allowed ? 1 : 0), "an answer");
+  Demand(!allowed || answer->substr(answer->size() - 16, 6) ==
+                         std::string_view("\x20\x01\x00\x02\x00\x00", 6),
+         "an address of another block");
+}
+
 void AsQuery(std::string_view bytes) {
   CheckResolved(bytes);
+  CheckResolvedIpv6(bytes);
   const auto question = ParseDnsQuery(bytes);
   if (!question.ok()) {
     return;

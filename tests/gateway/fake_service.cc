@@ -5,6 +5,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "gateway/mcp/process_tools.h"
+
 namespace coffer::gateway {
 namespace {
 
@@ -116,9 +118,20 @@ void FakeService::Note(const Identity& who, const char* method) {
   asked.emplace_back(method);
 }
 
-std::shared_ptr<void> FakeService::Hold(const Asker& /*asker*/, size_t bytes, Holding /*how*/) {
+Answer<std::shared_ptr<void>> FakeService::Hold(const Asker& asker, size_t bytes) {
+  return HoldAnyway(asker, bytes);
+}
+
+std::shared_ptr<void> FakeService::HoldAnyway(const Asker& /*asker*/, size_t bytes) {
   bytes_held += bytes;
   return {this, [this, bytes](void*) { bytes_held -= bytes; }};
+}
+
+// NOLINTNEXTLINE(performance-unnecessary-value-param): the daemon keeps it
+bool FakeService::Offload(const Asker& /*asker*/, std::function<void()> work) {
+  ++offloaded;
+  work();
+  return true;
 }
 
 void FakeService::Continue(const Asker& /*asker*/, std::function<void()> work) {
@@ -347,7 +360,10 @@ void FakeService::GetSession(const Identity& who, const std::string& session_id,
     reply(Missing("session.unknown"));
     return;
   }
-  reply(Session());
+  SessionView session = Session();
+  session.time_left = session_time_left;
+  session.expires_at = session_expires_at.value_or(session.expires_at);
+  reply(std::move(session));
 }
 
 void FakeService::EndSession(const Identity& who, const std::string&, Reply<SessionView> reply) {
@@ -384,7 +400,7 @@ void FakeService::GetProcess(const Identity& who, const ProcessName& name,
 void FakeService::ReadProcessLog(const Identity& who, const ProcessName&, LogRange range,
                                  Reply<ProcessLogView> reply) {
   Note(who, "ReadProcessLog");
-  reply(ProcessLogView{range.offset, range.offset + 5, "hello", true});
+  reply(ProcessLogView{range.offset, range.offset + log_text.size(), log_text, true});
 }
 
 void FakeService::SignalProcess(const Identity& who, const ProcessName&, std::optional<int>,
@@ -444,14 +460,24 @@ void FakeService::ListTools(const Identity& who, Reply<std::vector<ToolView>> re
 
 void FakeService::GetTool(const Identity& who, const std::string& name, Reply<ToolView> reply) {
   Note(who, "GetTool");
+  if (FindProcessTool(name)) {  // no manifest takes their place
+    reply(Missing("tool.unknown"));
+    return;
+  }
   reply(ToolView{.name = name, .effect = "read-only", .input_schema_json = R"({"type":"object"})"});
 }
 
 void FakeService::ListToolDefinitions(const Identity& who,
                                       Reply<std::shared_ptr<const Json>> reply) {
   Note(who, "ListToolDefinitions");
-  reply(std::make_shared<const Json>(
-      Json::array({{{"name", "echo"}, {"inputSchema", {{"type", "object"}}}}})));
+  const auto tools =
+      std::make_shared<const Json>(Json::array({{{"name", "echo"},
+                                                 {"description", tool_description},
+                                                 {"inputSchema", {{"type", "object"}}}}}));
+  ReplyWhenAllowed([this, reply, tools] {
+    wanted.push_back(reply.wanted());
+    reply(tools);
+  });
 }
 
 void FakeService::CreateKey(const Identity& who, KeyRequest request, Reply<NewKey> reply) {

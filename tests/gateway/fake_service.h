@@ -24,8 +24,11 @@ inline const std::string kOtherId = "01890a5d-ac96-774b-bcce-b302099a8059";
 
 class FakeService : public Service {
  public:
-  std::shared_ptr<void> Hold(const Asker& asker, size_t bytes, Holding how) override;
+  Answer<std::shared_ptr<void>> Hold(const Asker& asker, size_t bytes) override;
+  std::shared_ptr<void> HoldAnyway(const Asker& asker, size_t bytes) override;
   void Continue(const Asker& asker, std::function<void()> work) override;
+  bool Offload(const Asker& asker, std::function<void()> work) override;
+  std::atomic<int> offloaded = 0;
   std::atomic<size_t> bytes_held = 0;
   std::atomic<int> steps = 0;  // of answers that were begun
 
@@ -99,6 +102,8 @@ class FakeService : public Service {
   void EndEvents();
 
   std::vector<CallRequest> submitted;
+  Nanos session_time_left{0};
+  std::optional<Nanos> session_expires_at;
   std::vector<std::string> asked;  // names of the other methods that were called
   std::optional<Credential> last_credential;
   Identity last_who;
@@ -112,7 +117,12 @@ class FakeService : public Service {
   bool ready = true;
   std::string wait_output = "waited";  // of the tool `wait`
   bool keep_replies = false;           // Submit's, after they were invoked
-  bool hold = false;   // Authenticate, OpenUpload and Upload::Write reply only in Release
+  std::string log_text = "hello";      // of each process
+  std::string tool_description = "says it";
+  std::vector<bool> wanted;  // for each reply of ListToolDefinitions: does a client wait for it
+
+  // Authenticate, ListToolDefinitions, OpenUpload and Upload::Write reply only in Release
+  bool hold = false;
   void Release();      // and hold no more
   void ReleaseHeld();  // what follows is held again
   size_t held() const { return held_.size(); }

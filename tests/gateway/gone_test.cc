@@ -44,6 +44,35 @@ TEST(Gone, AReadingOfAClientThatLeftIsDropped) {
   }
 }
 
+// The same over MCP, where a reading is a POST.
+TEST(Gone, AReadingOverMcpOfAClientThatLeftIsDropped) {
+  RunningServer server;
+  const std::string request =
+      Request("POST", "/mcp", "agent-key",
+              "Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\n"
+              "Mcp-Session-Id: " +
+                  kSessionId + "\r\nMCP-Protocol-Version: 2025-11-25\r\n",
+              R"({"jsonrpc":"2.0","id":1,"method":"tools/list"})");
+  server.OnLoop([&] { server.service.hold = true; });
+  RawClient stays = RawClient::Tcp(server.port());
+  stays.Send(request);
+  {
+    RawClient leaves = RawClient::Tcp(server.port());
+    leaves.Send(request);
+    ASSERT_TRUE(server.Eventually([&] { return server.service.held() == 2; }));
+    server.OnLoop([&] { server.service.ReleaseHeld(); });  // they are known now
+    ASSERT_TRUE(server.Eventually([&] { return server.service.held() == 2; }));
+  }
+  EXPECT_TRUE(test::WaitUntil([&] { return Connections(server) == 1; })) << "before its answer";
+  server.OnLoop([&] { server.service.Release(); });
+  EXPECT_EQ(stays.Receive().status, 200);
+  server.OnLoop([&] {
+    ASSERT_EQ(server.service.wanted.size(), 2U);
+    EXPECT_TRUE(server.service.wanted.front()) << "the control";
+    EXPECT_FALSE(server.service.wanted.back());
+  });
+}
+
 TEST(Gone, ACallOfAClientThatLeftIsMade) {
   RunningServer server;
   server.OnLoop([&] { server.service.hold = true; });

@@ -399,26 +399,41 @@ TEST(Hostile, OnePeerCannotTakeAllConnections) {
   }
 }
 
+// One key of it neither.
 TEST(Hostile, ATenantHasNotAllRequestsInProgress) {
   ServerConfig config;
-  config.http.limits.requests_per_tenant = 2;
+  config.http.limits.requests_per_tenant = 4;
   RunningServer server(config);
   std::vector<RawClient> clients;
-  for (size_t i = 0; i < 2; ++i) {
+  const auto wait_with = [&](std::string_view key) {
     clients.push_back(RawClient::Tcp(server.port()));
-    clients.back().Send(CallOf(R"({"tool":"wait"})"));
-    ASSERT_TRUE(server.Eventually([&] { return server.service.submitted.size() == i + 1; }));
+    clients.back().Send(Request("POST", "/v1/calls", key, "Content-Type: application/json\r\n",
+                                R"({"tool":"wait"})"));
+    return server.Eventually([&] { return server.service.submitted.size() == clients.size(); });
+  };
+  const auto ask = [&](std::string_view key) {
+    RawClient client = RawClient::Tcp(server.port());
+    client.Send(Request("GET", "/v1/tools", key));
+    return client.Receive();
+  };
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_TRUE(wait_with("agent-key"));
   }
-  RawClient one_more = RawClient::Tcp(server.port());
-  one_more.Send(Request("GET", "/v1/tools", "agent-key"));
-  const Reply1 refused = one_more.Receive();
+  const Reply1 refused = ask("agent-key");
   EXPECT_EQ(refused.status, 503);
   EXPECT_EQ(refused.Code(), "busy");
+  EXPECT_EQ(refused.Field("Retry-After"), "1");
+  EXPECT_NE(refused.body.find("of this key"), std::string::npos) << refused.body;
+  EXPECT_EQ(ask("operator-key").status, 200) << "another key of the tenant";
+  ASSERT_TRUE(wait_with("operator-key"));
+  const Reply1 full = ask("auditor-key");
+  EXPECT_EQ(full.Code(), "busy") << "the tenant has its share";
+  EXPECT_NE(full.body.find("of this tenant"), std::string::npos) << full.body;
+  EXPECT_EQ(ask("neighbour-key").status, 200) << "another tenant";
   server.OnLoop([&] { server.service.Finish(); });
   EXPECT_EQ(clients[0].Receive().status, 200);
-  RawClient later = RawClient::Tcp(server.port());
-  later.Send(Request("GET", "/v1/tools", "agent-key"));
-  EXPECT_EQ(later.Receive().status, 200) << "the control: the places come back";
+  EXPECT_TRUE(test::WaitUntil([&] { return ask("agent-key").status == 200; }))
+      << "the control: the places come back";
 }
 
 // Both come from one address, as all agents on the daemon's host do.

@@ -208,6 +208,25 @@ TEST_F(McpHttp, ALegacyClientHasASession) {
   EXPECT_EQ(get.Field("Allow"), "POST, DELETE");
 }
 
+// A session that is used goes on. How much of it is left says the clock that ends it, also where the host's clock was set by a day.
+TEST_F(McpHttp, ASessionIsExtendedByTheClockThatEndsIt) {
+  using std::chrono::hours;
+  using std::chrono::minutes;
+  const auto extended = [&](Nanos left, Nanos shown) {
+    server_.OnLoop([&] {
+      server_.service.session_time_left = left;
+      server_.service.session_expires_at = WallTime() + shown;
+      server_.service.asked.clear();
+    });
+    EXPECT_EQ(Ask(Message("1", "ping", ""), InSession()).status, 200);
+    return Asked("ExtendSession");
+  };
+  EXPECT_TRUE(extended(minutes(20), minutes(20))) << "the control";
+  EXPECT_FALSE(extended(minutes(50), minutes(50))) << "the control";
+  EXPECT_TRUE(extended(minutes(20), minutes(20) + hours(24))) << "set back: it would be lost";
+  EXPECT_FALSE(extended(minutes(50), minutes(50) - hours(24))) << "set forward";
+}
+
 TEST_F(McpHttp, WhatIsNoRequestIsAnsweredWithItsCode) {
   const std::string legacy = InSession();
   const struct {

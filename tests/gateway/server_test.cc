@@ -7,6 +7,7 @@
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "tests/gateway/harness.h"
 #include "tests/support/gunzip.h"
@@ -109,6 +110,32 @@ TEST(Server, TakesAChunkedBody) {
   EXPECT_EQ(client.Receive().status, 200);
 }
 
+// Its length is not known, so it counts as the longest while it comes in; the call that it asks for may take
+// minutes, and then it counts as what it was.
+TEST(Server, ABodyWithoutALengthIsCountedAsWhatItWas) {
+  RunningServer server;
+  const size_t most = HttpLimits{}.body_bytes;
+  for (const size_t blanks : {size_t{0}, size_t{40} << 10}) {
+    const std::string body = std::string(blanks, ' ') + R"({"tool":"wait"})";
+    RawClient client = RawClient::Tcp(server.port());
+    client.Send(Request("POST", "/v1/calls", "agent-key",
+                        "Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n"));
+    EXPECT_TRUE(server.Eventually([&] { return server.service.bytes_held == most; }))
+        << "the control";
+    std::ostringstream chunks;
+    chunks << std::hex << body.size() << "\r\n" << body << "\r\n0\r\n\r\n";
+    client.Send(chunks.str());
+    EXPECT_TRUE(server.Eventually([&] { return server.service.submitted.size() == 1; }));
+    EXPECT_EQ(server.service.bytes_held, blanks == 0 ? 0 : body.size());
+    server.OnLoop([&] {
+      server.service.submitted.clear();
+      server.service.Finish();
+    });
+    EXPECT_EQ(client.Receive().status, 200);
+    EXPECT_TRUE(server.Eventually([&] { return server.service.bytes_held == 0; }));
+  }
+}
+
 TEST(Server, SendsContinueToWhoWaitsForIt) {
   RunningServer server;
   RawClient client = RawClient::Tcp(server.port());
@@ -195,6 +222,41 @@ TEST(Server, SendsALargeAnswer) {
   const Reply1 reply = client.Receive();
   EXPECT_EQ(reply.status, 200);
   EXPECT_EQ(json::parse(reply.body)["result"]["stdout"].get<std::string>().size(), 1U << 20);
+}
+
+TEST(Server, ALargeBodyIsNotParsedOnTheLoop) {
+  const std::string session = "/v1/sessions/" + kSessionId;
+  const struct {
+    const char* method;
+    std::string path;
+    std::string key;
+    std::string body;
+  } cases[] = {
+      {"POST", "/v1/calls", "agent-key", R"({"tool":"echo"})"},
+      {"POST", "/mcp", "agent-key", R"({"jsonrpc":"2.0","id":1,"method":"ping"})"},
+      {"POST", "/v1/sessions", "agent-key", "{}"},
+      {"POST", session + "/extend", "agent-key", R"({"lifetime":"1h"})"},
+      {"POST", session + "/processes", "agent-key", R"({"tool":"echo"})"},
+      {"POST", session + "/processes/" + kCallId + "/signal", "agent-key", R"({"signal":"TERM"})"},
+      {"POST", "/v1/keys", "operator-key", R"({"role":"agent"})"},
+      {"POST", "/v1/access/" + kCallId + ".1", "operator-key", "{}"},
+      {"PUT", "/v1/switches/tool/echo", "operator-key", "{}"},
+  };
+  for (const auto& one : cases) {
+    RunningServer server;
+    const auto ask = [&](const std::string& body) {
+      RawClient client = RawClient::Tcp(server.port());
+      client.Send(
+          Request(one.method, one.path, one.key, "Content-Type: application/json\r\n", body));
+      return client.Receive();
+    };
+    const Reply1 small = ask(one.body);
+    EXPECT_EQ(server.service.offloaded, 0) << one.path;
+    const Reply1 large = ask(std::string(20 << 10, ' ') + one.body);
+    EXPECT_EQ(server.service.offloaded, 1) << one.path;
+    EXPECT_EQ(large.status, small.status) << one.path;
+    EXPECT_NE(small.status, 404) << one.path;
+  }
 }
 
 TEST(Server, CompressesALargeAnswerForAClientThatTakesIt) {

@@ -8,6 +8,7 @@
 
 #include "base/json_pieces.h"
 #include "tests/gateway/harness.h"
+#include "tests/support/gunzip.h"
 #include "tests/support/run.h"
 
 namespace coffer::gateway {
@@ -115,6 +116,73 @@ TEST(Streamed, AnAnswerOfMcpIsMadeWhileItIsRead) {
     EXPECT_GE(server.service.steps, kPiecesOfMcp);
     EXPECT_TRUE(test::WaitUntil([&] { return server.service.bytes_held == 0; }));
   }
+}
+
+// What a process printed is held once, and never as its JSON.
+TEST(Streamed, TheLogOfAProcessIsMadeWhileItIsRead) {
+  RunningServer server;
+  server.service.log_text.assign(kOutput, '\0');
+  RawClient client = RawClient::Tcp(server.port());
+  client.Send(
+      Request("GET", "/v1/sessions/" + kSessionId + "/processes/" + kCallId + "/log", "agent-key"));
+  EXPECT_LT(StepsUntilQuiet(server), kPieces / 2);
+  EXPECT_GE(server.service.bytes_held, kOutput);
+  EXPECT_LT(server.service.bytes_held, kOutput * 5 / 4) << "not six times as much";
+  const Reply1 reply = client.Receive();
+  EXPECT_EQ(reply.status, 200);
+  const auto log = nlohmann::json::parse(reply.body);
+  EXPECT_TRUE(log["text"] == std::string(kOutput, '\0'));
+  EXPECT_EQ(log["offset"], 0);
+  EXPECT_EQ(log["next"], kOutput);
+  EXPECT_EQ(log["ended"], true);
+  EXPECT_TRUE(test::WaitUntil([&] { return server.service.bytes_held == 0; }));
+}
+
+// Large answers of MCP, made of pieces or whole, are compressed on the way, in steps that are not the loop's.
+TEST(Streamed, LargeAnswersOfMcpAreCompressedForAClientThatTakesIt) {
+  RunningServer server;
+  server.service.log_text = std::string(40 << 10, '\0') + "\xc3\xa4\n";
+  server.service.tool_description.assign(1 << 20, 'x');
+  const auto ask = [&](const std::string& message, const std::string& encoding) {
+    server.service.steps = 0;
+    RawClient client = RawClient::Tcp(server.port());
+    client.Send(Request("POST", "/mcp", "agent-key",
+                        "Content-Type: application/json\r\n"
+                        "Accept: application/json, text/event-stream\r\n"
+                        "Mcp-Session-Id: " +
+                            kSessionId +
+                            "\r\nMCP-Protocol-Version: 2025-11-25\r\nAccept-Encoding: " + encoding +
+                            "\r\n",
+                        message));
+    return client.Receive();
+  };
+  const std::string list = R"({"jsonrpc":"2.0","id":1,"method":"tools/list"})";
+  const std::string read =
+      R"({"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"read-process",)"
+      R"("arguments":{"process_id":")" +
+      kCallId + R"(","offset":0}}})";
+  for (const std::string& message : {list, read}) {
+    const Reply1 plain = ask(message, "identity");
+    EXPECT_EQ(plain.status, 200);
+    EXPECT_EQ(plain.Field("Content-Encoding"), "");
+    EXPECT_EQ(plain.Field("Vary"), "Accept-Encoding");
+    EXPECT_GT(server.service.steps, 0);
+    const Reply1 packed = ask(message, "gzip");
+    EXPECT_EQ(packed.Field("Content-Encoding"), "gzip");
+    EXPECT_GT(server.service.steps, 0);
+    EXPECT_LT(packed.body.size(), plain.body.size() / 20);
+    EXPECT_EQ(test::Gunzip(packed.body), plain.body);
+    EXPECT_TRUE(nlohmann::json::parse(plain.body).contains("result")) << plain.body.substr(0, 200);
+  }
+  const auto shown = nlohmann::json::parse(ask(read, "identity").body)["result"];
+  EXPECT_TRUE(shown["structuredContent"]["output"] == server.service.log_text);
+  EXPECT_TRUE(
+      shown["content"][0]["text"].get<std::string>().ends_with("]\n" + server.service.log_text));
+  EXPECT_EQ(shown["structuredContent"]["next_offset"], server.service.log_text.size());
+  EXPECT_EQ(shown["isError"], false);
+  // A small answer is sent as it is.
+  server.service.tool_description = "x";
+  EXPECT_EQ(ask(list, "gzip").Field("Content-Encoding"), "");
 }
 
 // Without chunks the end of the connection is the end of the answer.

@@ -124,7 +124,7 @@ TEST_F(CliExports, WhatWasChangedInTheStoreIsNotGivenOut) {
     const RunResult changed = Coffer(words);
     EXPECT_EQ(changed.exit, 1) << changed.Describe();
     EXPECT_EQ(changed.out, "");
-    EXPECT_TRUE(Contains(changed.err, "not what was sealed")) << changed.err;
+    EXPECT_TRUE(Contains(changed.err, "differs from its seal")) << changed.err;
   }
   EXPECT_FALSE(Exists(to));
 }

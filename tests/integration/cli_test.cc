@@ -190,6 +190,16 @@ TEST(Cli, AFullTmpIsTheReasonOfAFailure) {
   }
 }
 
+TEST(Cli, WhatAProgramRemovedFromTheWorkspaceIsInTheReceipt) {
+  const auto used = [](const std::string& script) {
+    const RunResult result = RunCoffer({"--level", "container"}, {"sh", "-c", script});
+    EXPECT_EQ(result.exit, 0) << result.Describe();
+    return result.receipt["limits"]["disk"]["used"].get<uint64_t>();
+  };
+  EXPECT_EQ(used("sleep 1"), 0U) << "the control";
+  EXPECT_GE(used("head -c 60000000 /dev/zero > f; sleep 1; rm f"), 60000000U);
+}
+
 // A program that was refused a thread may wait for it for ever: its wall time is not the reason.
 TEST(Cli, TheWallNamesWhatWasRefusedMeanwhile) {
   const std::string threads =

@@ -41,6 +41,24 @@ class McpProject : public Mcp {
   std::string project_;
 };
 
+// What files may name for `coffer run` is no project of `coffer mcp` either.
+TEST_F(McpProject, ADeclaredToolchainIsNotWritten) {
+  const auto write = [&](const std::string& name) {
+    const auto server = Start(Bash("write", "echo made > " + name), {"--project", project_});
+    const Json answer = McpAnswer(*server, "write");
+    input_.Reset();
+    EXPECT_EQ(server->Wait().exit, 0) << server->err();
+    return answer["result"]["structuredContent"].value("outcome", answer.dump());
+  };
+  EXPECT_EQ(write("before"), "success") << "NO-CONTROL";
+  EXPECT_EQ(InProject("before"), "made\n") << "NO-CONTROL";
+  dir_.MakeDir("home/.config");
+  dir_.MakeDir("home/.config/coffer");
+  dir_.Write("home/.config/coffer/run.toml", "toolchains = [\"" + project_ + "\"]\n");
+  EXPECT_EQ(write("after"), "denied");
+  EXPECT_FALSE(Exists(project_ + "/after")) << "OPEN";
+}
+
 TEST_F(McpProject, ToolsReadWriteSearchAndEditTheUsersFiles) {
   const auto server =
       Start(Bash("where", "pwd; cat main.c") +

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "tests/integration/mcp_client.h"
+#include "tests/support/tools_fixture.h"
 
 namespace coffer::test {
 namespace {
@@ -32,6 +33,41 @@ TEST_F(Mcp, CallsRunSideBySideInOneWorkspace) {
   EXPECT_TRUE(NoSessionIsOpen());
   EXPECT_EQ(Recorded(), (std::multiset<std::string>{"bash success", "bash success", "bash error"}));
   EXPECT_EQ(Coffer({"audit", "verify"}).exit, 0);
+}
+
+// A client that sends a request again, because it lost the answer, sends its id again.
+TEST_F(Mcp, ARequestWhoseIdWasUsedRunsOnce) {
+  const std::string tools = dir_.MakeDir("tools");
+  dir_.Write("tools/send.toml", IrreversibleToolText("send", "echo sent $RANDOM$RANDOM"));
+  const auto server = Start(Call("one", "send", Json::object()), {"--tools", tools});
+  // What the first `count` answers to this id printed.
+  const auto answers = [&](const std::string& id, size_t count) {
+    std::vector<std::string> texts;
+    EXPECT_TRUE(WaitUntil([&] {
+      (void)server->WaitForOutput(server->out() + "{", Seconds(1));  // the next one, if it comes
+      texts.clear();
+      for (const std::string& line : Lines(server->out())) {
+        const Json message = Json::parse(line, nullptr, false);
+        if (message.is_object() && message.value("id", Json()) == id) {
+          texts.push_back(message["result"]["structuredContent"].value("stdout", message.dump()));
+        }
+      }
+      return texts.size() >= count;
+    })) << server->out()
+        << server->err();
+    texts.resize(count);
+    return texts;
+  };
+  const std::string first = answers("one", 1)[0];
+  EXPECT_TRUE(first.starts_with("sent ")) << first;
+  Send(Call("one", "send", Json::object()));
+  EXPECT_EQ(answers("one", 2)[1], first) << "OPEN: it ran again";
+  EXPECT_EQ(Recorded(), (std::multiset<std::string>{"send success"}));
+  Send(Call("two", "send", Json::object()));
+  EXPECT_NE(answers("two", 1)[0], first) << "NO-CONTROL";
+  input_.Reset();
+  EXPECT_EQ(server->Wait().exit, 0) << server->err();
+  EXPECT_EQ(Recorded(), (std::multiset<std::string>{"send success", "send success"}));
 }
 
 TEST_F(Mcp, ARefusalSaysWhatToChange) {

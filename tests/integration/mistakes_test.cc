@@ -31,7 +31,10 @@ Strings RunTrue(Strings flags) {
 const std::vector<Mistake>& Mistakes() {
   static const std::vector<Mistake> mistakes = {
       // Values.
-      {"MemoryWithoutAUnit", RunTrue({"--memory", "512"}), 120, {"512B", "--memory 1MiB"}},
+      {"MemoryWithoutAUnit",
+       RunTrue({"--memory", "512"}),
+       120,
+       {"512B", "the least is 1MiB", "--memory 512MiB"}},
       {"MemoryInAnUnknownUnit", RunTrue({"--memory", "1XB"}), 120, {"--memory", "1XB", "256MiB"}},
       {"NoWallTime", RunTrue({"--wall", "0"}), 120, {"--wall", "10s"}},
       {"AWallTimeThatIsMissing", RunTrue({"--wall"}), 120, {"--wall needs a value"}},
@@ -51,6 +54,7 @@ const std::vector<Mistake>& Mistakes() {
        RunTrue({"--volume", "x"}),
        120,
        {"--volume", "--ro PATH[:AT] or --rw PATH[:AT]"}},
+      {"ATimeInShort", RunTrue({"--time", "5s"}), 120, {"--time", "--wall TIME"}},
       {"ATimeFromAnotherProgram", RunTrue({"--timeout", "5s"}), 120, {"--timeout", "--wall TIME"}},
       {"AReadOnlyPlaceFromAnotherProgram",
        RunTrue({"--readonly", "x"}),
@@ -82,6 +86,10 @@ const std::vector<Mistake>& Mistakes() {
        {"run", "DIR/missing.py"},
        127,
        {"missing.py", "coffer run -- CMD"}},
+      {"ACommandInAProjectWithoutTheDashes",
+       {"run", "--project", "DIR/project", "DIR/project/npm", "test"},
+       127,
+       {"npm", "coffer run -- CMD"}},
       {"ACommandThatIsNotThere", {"run", "--", "nosuchprogram"}, 127, {"nosuchprogram", "PATH"}},
       {"ACommandInOneWord", {"run", "--", "ls -la"}, 127, {"words of their own", "-- ls -la"}},
       {"AFileThatNothingRuns", {"run", "DIR/notes.txt"}, 120, {"notes.txt", "#!/usr/bin/env"}},
@@ -93,6 +101,15 @@ const std::vector<Mistake>& Mistakes() {
        {"run", "--ro", "DIR/scripts:/scripts", "--", "/scripts/plain"},
        126,
        {"Exec format error", "#!/bin/sh"}},
+      {"AScriptFromWindowsInAMount",
+       {"run", "--project", "DIR/project", "--", "DIR/project/windows"},
+       126,
+       {"carriage return", "sed -i"}},
+      {"AWordOfTheShell", {"run", "--", "cd", "/tmp"}, 127, {"sh -c 'cd ...'", "--cwd PATH"}},
+      {"AProgramOfAnotherLanguage",
+       {"run", "DIR/Main.java"},
+       120,
+       {"--in DIR/Main.java -- java Main.java"}},
       {"AVariableBeforeTheCommand", {"run", "--", "FOO=1", "env"}, 127, {"--env FOO=1"}},
       {"AScriptFromWindowsAsAFile", {"run", "DIR/windows"}, 126, {"carriage return", "sed -i"}},
       {"ADirectoryInsteadOfAScript",
@@ -230,6 +247,8 @@ const std::vector<Mistake>& Mistakes() {
        {"switch", "on", "tool", "bsh", "--reason", "x", "--state", "DIR/state"},
        120,
        {"bsh", "did you mean bash?"}},
+      {"AFileInsteadOfAVerb", {"DIR/notes.txt"}, 120, {"did you mean coffer run DIR/notes.txt?"}},
+      {"AVerbOfAnotherProgram", {"exec", "ls"}, 120, {"did you mean coffer run -- CMD"}},
       {"ASwitchThatIsMisspelt", {"swich", "list"}, 120, {"did you mean coffer switch?"}},
       {"AScopeThatIsMisspelt",
        {"switch", "on", "tol", "bash", "--reason", "x", "--state", "DIR/state"},
@@ -321,6 +340,8 @@ TEST_P(MistakeTest, IsNamedWithWhatToWrite) {
   dir.MakeDir("home");
   dir.Write("notes.txt", "nothing to run\n");
   dir.Write("windows", "#!/bin/sh\r\necho hello\r\n", 0755);
+  dir.Write("project/windows", "#!/bin/sh\r\necho hello\r\n", 0755);
+  dir.Write("Main.java", "class Main {}\n");
   dir.Write("scripts/plain", "echo hello\n", 0755);
   dir.Write("taken.toml", "");
   dir.Write("wide/.coffer.toml", "network = true\n");
@@ -346,7 +367,10 @@ TEST_P(MistakeTest, IsNamedWithWhatToWrite) {
   if (lines.size() == 2) {
     EXPECT_TRUE(lines.back().starts_with("  hint: ")) << result.err;
   }
-  for (const std::string& part : mistake.must_name) {
+  for (std::string part : mistake.must_name) {
+    if (const size_t at = part.find("DIR/"); at != std::string::npos) {
+      part.replace(at, 3, dir.path());
+    }
     EXPECT_TRUE(Contains(result.err, part)) << part << "\n" << result.err;
   }
 }
@@ -443,6 +467,21 @@ TEST(LostFiles, AreToldWithTheFlagThatKeepsThem) {
   const RunResult elsewhere =
       RunCoffer({"--rw", project.path()}, {"sh", "-c", "echo x > made.txt"}, {.cwd = "/"});
   EXPECT_FALSE(Contains(elsewhere.err, note)) << "the caller is not in the mount";
+  const std::string input = project.Write("input", "x");
+  EXPECT_FALSE(Contains(run({"--in", input}, "cat input").err, note)) << "only the copy is there";
+}
+
+// --out is at /out inside, and a command that is told a bare name writes it to /workspace.
+TEST(LostFiles, BesideAnEmptyOutAreTold) {
+  const TempDir dir;
+  const auto run = [&](const std::string& script) {
+    return RunCoffer({"--out", dir / "out"}, {"sh", "-c", script}, {.cwd = dir.path()});
+  };
+  const RunResult lost = run("echo x > made.txt");
+  EXPECT_TRUE(Contains(lost.err, "what the command writes to /out is kept")) << lost.Describe();
+  const RunResult kept = run("echo x > other.txt; echo x > /out/made.txt");
+  EXPECT_FALSE(Contains(kept.err, "files were left")) << kept.Describe();
+  EXPECT_TRUE(Exists(dir / "out/made.txt"));
 }
 
 }  // namespace

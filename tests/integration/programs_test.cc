@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What people bring on the first day: a shell beside Python, native code, the Python that is meant, listed runtimes.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
+#include <set>
 
 #include "tests/support/run.h"
 
@@ -43,6 +46,12 @@ class Programs : public ::testing::Test {
 
   TempDir dir_;
 };
+
+int UsableCpus() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  return ::sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
+}
 
 bool ShowsUsr(const Json& receipt) {
   const Json& bound = receipt["files"]["bound"];
@@ -100,6 +109,19 @@ TEST_F(Programs, AFileBesideTheCallerIsMissedByName) {
   const RunResult listed = RunCoffer({}, {"ls", "data"}, here);
   EXPECT_TRUE(Contains(listed.err, "note: the directory data was not brought in"))
       << listed.Describe();
+  // By its whole name too. What a mount shows is not said to be missing: the command looked elsewhere.
+  const RunResult whole = RunCoffer({}, {"python3", dir_ / "app.py"}, here);
+  EXPECT_TRUE(Contains(whole.err, "note: the file app.py was not brought in")) << whole.Describe();
+  dir_.Write("data/x", "1\n");
+  const RunResult shown = RunCoffer({"--ro", "data"}, {"cat", "data/x"}, here);
+  EXPECT_EQ(shown.exit, 1) << shown.Describe();
+  EXPECT_TRUE(
+      Contains(shown.err, "started in /workspace, and data/x is shown at " + (dir_ / "data/x")))
+      << shown.Describe();
+  const RunResult elsewhere = RunCoffer({"--ro", "data:/data"}, {"ls", "data"}, here);
+  EXPECT_TRUE(Contains(elsewhere.err, "data is shown at /data")) << elsewhere.Describe();
+  const RunResult there = RunCoffer({"--ro", "data:/workspace/data"}, {"ls", "data", "no"}, here);
+  EXPECT_FALSE(Contains(there.err, "is shown at")) << there.Describe();
   // A copy is there, also if the command fails for another reason; a project is there as a whole.
   const RunResult copied =
       RunCoffer({"--in", "app.py"}, {"sh", "-c", "python3 $0; exit 3", "app.py"}, here);
@@ -108,6 +130,60 @@ TEST_F(Programs, AFileBesideTheCallerIsMissedByName) {
   const RunResult project = RunCoffer({"--project", "."}, {"ls", "app.py", "gone"}, here);
   EXPECT_FALSE(Contains(project.err, "brought in")) << project.Describe();
   EXPECT_FALSE(Contains(RunCoffer({"--quiet"}, {"ls", "data"}, here).err, "brought in"));
+}
+
+TEST_F(Programs, LscpuCountsCoresAndSockets) {
+  if (!Exists("/usr/bin/lscpu")) {
+    GTEST_SKIP() << "lscpu is not installed here";
+  }
+  const int cpus = UsableCpus();
+  if (cpus > 16) {
+    GTEST_SKIP() << "more CPUs than have files of their own";
+  }
+  const RunResult result = RunCoffer({}, {"lscpu", "-p=CPU,CORE,SOCKET"}, With(""));
+  std::set<std::string> cores;
+  for (const std::string& line : Lines(result.out)) {
+    if (!line.starts_with("#")) {
+      EXPECT_TRUE(line.ends_with(",0")) << "not the one socket: " << line;
+      cores.insert(line.substr(line.find(',') + 1));
+    }
+  }
+  EXPECT_EQ(static_cast<int>(cores.size()), cpus) << result.Describe();
+  const RunResult summary = RunCoffer({}, {"sh", "-c", "LC_ALL=C lscpu | tr -d ' '"}, With(""));
+  EXPECT_TRUE(Contains(summary.out, fmt::format("Core(s)persocket:{}\n", cpus)) &&
+              Contains(summary.out, "Thread(s)percore:1\n"))
+      << summary.Describe();
+}
+
+// A JVM takes a quarter of the memory that it sees.
+TEST_F(Programs, JavaSizesItsHeapByTheCap) {
+  if (!Exists("/usr/bin/java")) {
+    GTEST_SKIP() << "java is not installed here";
+  }
+  const Strings ask = {"sh", "-c", "java -XX:+PrintFlagsFinal -version | grep -w MaxHeapSize"};
+  const auto heap = [](const std::string& out) {
+    const size_t sign = out.find('=');
+    return sign == std::string::npos ? 0ULL : std::stoull(out.substr(sign + 1));
+  };
+  const RunResult outside = RunProgram(ask, With(""));
+  ASSERT_GT(heap(outside.out), 128ULL << 20) << "NO-CONTROL " << outside.Describe();
+  const RunResult inside = RunCoffer(
+      {"--memory", "512MiB", "--processes", "256", "--open-files", "1024"}, ask, With(""));
+  EXPECT_GT(heap(inside.out), 0ULL) << inside.Describe();
+  EXPECT_LE(heap(inside.out), 128ULL << 20) << inside.Describe();
+}
+
+TEST_F(Programs, NodeSeesItsCpusAndItsLoopback) {
+  if (!Exists("/usr/bin/node")) {
+    GTEST_SKIP() << "node is not installed here";
+  }
+  const RunResult result =
+      RunCoffer({},
+                {"node", "-p",
+                 "os.cpus().length + ' ' + Object.keys(os.networkInterfaces()) + ' ' + "
+                 "os.totalmem()"},
+                With(""));
+  EXPECT_EQ(result.out, fmt::format("{} lo {}\n", UsableCpus(), 256ULL << 20)) << result.Describe();
 }
 
 TEST_F(Programs, WrittenProgramsRun) {
@@ -195,6 +271,37 @@ TEST_F(Programs, BaseHasTheEverydayTools) {
   EXPECT_EQ(result.out, "end\n") << result.Describe();
 }
 
+// What packages keep in /etc and beside the library: the same is found as outside, with the files of the runtime alone.
+TEST_F(Programs, PythonBringsItsConfiguration) {
+  const Strings command = {"/usr/bin/python3", "-c", R"(
+import ctypes, os, ssl
+crypto = ctypes.CDLL('libcrypto.so.3')
+crypto.CONF_get1_default_config_file.restype = ctypes.c_char_p
+place = crypto.CONF_get1_default_config_file().decode()
+print(place, os.path.exists(place) and hash(open(place, 'rb').read()))
+print(len(ssl.create_default_context().get_ca_certs()))
+try:
+    import tkinter
+    print(tkinter.Tcl().eval('info patchlevel'))
+except ImportError as error:
+    print(error)
+try:
+    import matplotlib
+    print(matplotlib.matplotlib_fname())
+except ImportError as error:
+    print(error)
+print(crypto.OSSL_PROVIDER_load(None, b'legacy') != 0)
+)"};
+  const RunOptions options = With("", {"PYTHONHASHSEED=0", "MPLCONFIGDIR=/tmp"});
+  const RunResult outside = RunProgram(command, options);
+  ASSERT_EQ(outside.exit, 0) << outside.Describe();
+  const RunResult inside =
+      RunCoffer({"--runtime", "python3", "--env", "PYTHONHASHSEED=0", "--env", "MPLCONFIGDIR=/tmp"},
+                command, options);
+  EXPECT_EQ(inside.exit, 0) << inside.Describe();
+  EXPECT_EQ(inside.out, outside.out) << inside.Describe();
+}
+
 TEST_F(Programs, GitBringsItsOwnCommands) {
   if (!Exists("/usr/bin/git")) {
     GTEST_SKIP() << "git is not installed";
@@ -220,6 +327,38 @@ TEST_F(Programs, GccBringsItsParts) {
                                       "main(void){puts(\"built\");}\\n' > a.c; gcc a.c -o a; ./a"},
                                      With(""));
   EXPECT_EQ(result.out, "built\n") << result.Describe();
+}
+
+// The kernel finds it by the path in the program, also below /tmp, which is private inside.
+TEST_F(Programs, AProgramWithALoaderOfItsOwnStartsBelowTmp) {
+  if (::access("/usr/bin/gcc", X_OK) != 0) {
+    GTEST_SKIP() << "gcc is not installed";
+  }
+  fs::path loader = "/lib64/ld-linux-x86-64.so.2";
+  if (!fs::exists(loader)) {
+    loader = "/lib/ld-linux-aarch64.so.1";
+  }
+  ASSERT_TRUE(fs::exists(loader));
+  dir_.MakeDir("own/bin");
+  dir_.MakeDir("own/lib");
+  const std::string own = dir_ / "own/lib/ld.so";
+  ASSERT_TRUE(own.starts_with("/tmp/"));
+  fs::copy_file(loader, own);
+  const std::string source =
+      dir_.Write("a.c",
+                 "#include <stdio.h>\nint main(int n, char **v) { puts(\"started\"); if (n > 1) "
+                 "puts(rename(v[1], v[2]) == 0 ? \"moved\" : \"kept\"); return 0; }\n");
+  const std::string program = dir_ / "own/bin/tool";
+  ASSERT_EQ(RunProgram({"/usr/bin/gcc", "-Wl,--dynamic-linker=" + own, source, "-o", program}).exit,
+            0);
+  ASSERT_EQ(RunProgram({program}).out, "started\n");
+  const RunResult result = RunCoffer({}, {program}, With(""));
+  EXPECT_EQ(result.out, "started\n") << result.Describe();
+  // What is shown there stays as it is, and so does the host's.
+  const RunResult held = RunCoffer({}, {program, own, own + "2"}, With(""));
+  EXPECT_EQ(held.out, "started\nkept\n") << held.Describe();
+  EXPECT_TRUE(fs::exists(own));
+  EXPECT_EQ(RunProgram({program, own, own + "2"}).out, "started\nmoved\n") << "NO-CONTROL";
 }
 
 }  // namespace

@@ -107,6 +107,147 @@ TEST_F(ProjectPrograms, GitStashesAndCleans) {
                                                      << cleaned.Describe();
 }
 
+// Of a repository around the project git sees nothing. The note says which one it is, and that is what works.
+TEST_F(ProjectPrograms, GitBelowARepositoryIsToldWhatToName) {
+  NEEDS("git");
+  dir_.Write("project/a", "one\n");
+  dir_.Write("project/part/b", "two\n");
+  RunOptions options;
+  options.cwd = project_;
+  options.environment = {{"HOME=" + (dir_ / "home"), "PATH=/usr/local/bin:/usr/bin:/bin"}};
+  ASSERT_EQ(RunProgram({"/bin/sh", "-ec", "git init -q; git add a"}, options).exit, 0);
+  const std::string part = project_ + "/part";
+  const std::string told = "it is not the top of " + project_ + ", which is not shown";
+  const RunResult below = RunCoffer({"--project", part}, {"git", "status", "--short"}, options);
+  EXPECT_EQ(below.exit, 128) << below.Describe();
+  EXPECT_TRUE(Contains(below.err, told)) << below.Describe();
+  EXPECT_TRUE(Contains(below.err, "--project " + project_ + " --cwd " + part)) << below.Describe();
+  // Also if the command went on without.
+  const RunResult on = RunCoffer(
+      {"--project", part}, {"sh", "-c", "v=$(git describe 2>&1) || v=none; echo $v"}, options);
+  EXPECT_EQ(on.out, "none\n") << on.Describe();
+  EXPECT_TRUE(Contains(on.err, told)) << on.Describe();
+  EXPECT_TRUE(Contains(below.err, "--ro " + project_)) << below.Describe();
+  // Writable, what is around it would be a second way to what the project holds read-only.
+  const RunResult beside = RunCoffer({"--project", part, "--rw", project_}, {"true"}, options);
+  EXPECT_EQ(beside.ErrorClass(), "policy.mount.overlap") << beside.Describe();
+  const RunResult behind =
+      RunCoffer({"--project", part, "--ro", project_, "--ro-overlay"}, {"true"}, options);
+  EXPECT_EQ(behind.ErrorClass(), "policy.mount.overlap") << behind.Describe();
+  const RunResult named =
+      RunCoffer({"--project", project_, "--cwd", part}, {"git", "status", "--short"}, options);
+  EXPECT_EQ(named.exit, 0) << named.Describe();
+  EXPECT_EQ(named.out, "A  ../a\n?? ./\n") << named.Describe();
+  // A command that succeeds did not miss it, and a project with a repository of its own does not.
+  for (const Strings& other : {Strings{"cat", "b"}, Strings{"echo", ".git", "legit", "git-lfs"}}) {
+    const RunResult content = RunCoffer({"--project", part}, other, options);
+    EXPECT_EQ(content.exit, 0) << content.Describe();
+    EXPECT_FALSE(Contains(content.err, told)) << content.Describe();
+  }
+  const RunResult top = RunCoffer({"--project", project_}, {"false"}, options);
+  EXPECT_EQ(top.exit, 1) << top.Describe();
+  EXPECT_FALSE(Contains(top.err, "finds no repository")) << top.Describe();
+}
+
+// The repository around the project is shown read-only if the caller names it: git reads there, and what it writes fails.
+TEST_F(ProjectPrograms, GitReadsTheRepositoryThatIsShownAroundTheProject) {
+  NEEDS("git");
+  dir_.Write("project/a", "one\n");
+  dir_.Write("project/packages/part/b", "two\n");
+  RunOptions options;
+  options.cwd = project_;
+  options.environment = {{"HOME=" + (dir_ / "home"), "PATH=/usr/local/bin:/usr/bin:/bin"}};
+  const std::string commit = "git -c user.name=a -c user.email=a@example.com commit -qm first";
+  ASSERT_EQ(RunProgram({"/bin/sh", "-ec", "git init -q; git add .; " + commit}, options).exit, 0);
+  const std::string part = project_ + "/packages/part";
+  const std::string receipt = dir_ / "receipt.json";
+  // The flags in either order.
+  for (const Strings& flags : {Strings{"--project", part, "--ro", project_},
+                               Strings{"--ro", project_, "--project", part}}) {
+    dir_.Write("project/packages/part/b", "two\nthree\n");
+    Strings all = flags;
+    all.insert(all.end(), {"--receipt", receipt});
+    const RunResult result = RunCoffer(
+        all,
+        {"sh", "-c",
+         "git status --short; git log --format=%s; git diff --stat; cat ../../a; echo x > new; "
+         "git status --short; rm new; git commit -qam second"},
+        options);
+    EXPECT_EQ(result.exit, 128) << result.Describe();
+    EXPECT_TRUE(Contains(result.out, " M b\nfirst\n packages/part/b | 1 +\n")) << result.Describe();
+    EXPECT_TRUE(Contains(result.out, "one\n M b\n?? new\n")) << result.Describe();
+    EXPECT_TRUE(Contains(result.err, "index.lock': Read-only file system")) << result.Describe();
+    EXPECT_FALSE(Contains(result.err, "finds no repository")) << result.Describe();
+    const std::string told = ReadFile(receipt).value_or("");
+    EXPECT_TRUE(Contains(told, "\"path\": \"" + project_ + "\"")) << told;
+  }
+}
+
+// Go asks git about every `.git`, also about the empty directory that keeps the name.
+TEST_F(ProjectPrograms, GoBuildsWhereThereIsNoRepository) {
+  NEEDS("go");
+  dir_.Write("project/go.mod", "module x\n\ngo 1.18\n");
+  dir_.Write("project/main.go", "package main\n\nfunc main() { println(\"built\") }\n");
+  const Strings limits = {"--wall", "300s", "--cpu", "250s"};
+  const RunResult built = InProject(limits, "go build -o x . && ./x");
+  EXPECT_EQ(built.exit, 0) << built.Describe();
+  EXPECT_EQ(built.err, "built\n") << built.Describe();
+  const RunResult own = InProject({"--env", "GOFLAGS=-v"}, "echo $GOFLAGS");
+  EXPECT_EQ(own.out, "-v\n") << own.Describe();
+  dir_.MakeDir("project/.git");
+  const RunResult there = InProject({}, "echo \"<$GOFLAGS>\"");
+  EXPECT_EQ(there.out, "<>\n") << there.Describe();
+}
+
+// poetry, pipenv and virtualenvwrapper keep environments in the home directory.
+TEST_F(ProjectPrograms, AnEnvironmentOutsideIsShownByNameAndIsOnPath) {
+  const std::string venv = dir_ / "home/envs/one";
+  ASSERT_EQ(RunProgram({"/usr/bin/python3", "-m", "venv", "--without-pip", venv}).exit, 0);
+  RunOptions options;
+  options.cwd = project_;
+  options.environment = {{"HOME=" + (dir_ / "home"), "VIRTUAL_ENV=" + venv,
+                          "PATH=" + venv + "/bin:/usr/local/bin:/usr/bin:/bin"}};
+  const std::string ask = "python3 -c 'import sys; print(sys.prefix)'";
+  const std::string note = "the activated environment " + venv + " is not shown";
+  const RunResult shown =
+      RunCoffer({"--project", project_, "--ro", venv}, {"sh", "-c", ask + "; exit 3"}, options);
+  EXPECT_EQ(shown.out, venv + "\n") << shown.Describe();
+  EXPECT_FALSE(Contains(shown.err, note)) << shown.Describe();
+  const RunResult other =
+      RunCoffer({"--project", project_}, {"sh", "-c", ask + "; exit 3"}, options);
+  EXPECT_FALSE(Contains(other.out, venv)) << other.Describe();
+  EXPECT_TRUE(Contains(other.err, note + " to this command; if it needs that: --ro " + venv))
+      << other.Describe();
+  // Elsewhere it is not what PATH names.
+  const RunResult moved =
+      RunCoffer({"--project", project_, "--ro", venv + ":/venv"}, {"sh", "-c", ask}, options);
+  EXPECT_FALSE(Contains(moved.out, venv)) << moved.Describe();
+  // Nor is anything said of one that the command used, or to a command that succeeds.
+  const RunResult used = RunCoffer({"--project", project_}, {"python3", "-c", "exit(3)"}, options);
+  EXPECT_EQ(used.exit, 3) << used.Describe();
+  EXPECT_FALSE(Contains(used.err, note)) << used.Describe();
+  const RunResult content = RunCoffer({"--project", project_}, {"true"}, options);
+  EXPECT_FALSE(Contains(content.err, note)) << content.Describe();
+}
+
+TEST_F(ProjectPrograms, CargoOfRustupIsToldWhatToShow) {
+  const std::string toolchains = dir_.MakeDir("home/.rustup/toolchains");
+  RunOptions options;
+  options.cwd = project_;
+  options.environment = {{"HOME=" + (dir_ / "home"), "PATH=/usr/local/bin:/usr/bin:/bin"}};
+  const std::string note = "--ro " + toolchains + "/NAME:/rust";
+  const auto told = [&](const Strings& flags, const std::string& script) {
+    Strings all = {"--project", project_};
+    all.insert(all.end(), flags.begin(), flags.end());
+    return Contains(RunCoffer(all, {"sh", "-c", script}, options).err, note);
+  };
+  EXPECT_TRUE(told({}, "cargo --no-such-flag"));
+  EXPECT_FALSE(told({}, "echo cargo"));
+  EXPECT_FALSE(told({}, "cargo-like; exit 3"));
+  EXPECT_FALSE(told({"--ro", dir_.MakeDir("home/.rustup/toolchains/one") + ":/rust"},
+                    "cargo --no-such-flag"));
+}
+
 TEST_F(ProjectPrograms, CcacheHitsInTheNextCall) {
   NEEDS("ccache");
   NEEDS("gcc");

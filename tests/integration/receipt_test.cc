@@ -6,6 +6,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <map>
+
 #include "tests/support/host.h"
 #include "tests/support/verdicts.h"
 
@@ -58,6 +60,68 @@ TEST_P(Receipt, DoesNotQuoteWhatWasRefused) {
   EXPECT_TRUE(Contains(result.err, secret)) << "the control: it is named where it may be";
   ASSERT_TRUE(result.receipt.is_object());
   EXPECT_FALSE(Contains(result.receipt.dump(), secret)) << result.receipt.dump();
+}
+
+// The list and the sentence are of what was examined: inputs and a script come in by copy and can be read like a mount.
+TEST_P(Receipt, TheBlastRadiusHasInputsAndTheScript) {
+  const TempDir dir;
+  Strings flags = {CofferPath(), "run", "--level", level(), "--receipt", dir / "receipt"};
+  Strings named;
+  for (int i = 0; i < 70; ++i) {
+    named.push_back(dir.Write("input-" + std::to_string(i), "x"));
+    flags.insert(flags.end(), {"--in", named.back()});
+  }
+  const std::string system = "/usr/bin/env";  // whose it is was looked up, not taken for granted
+  flags.insert(flags.end(), {"--in", system});
+  named.push_back(dir.Write("script.sh", "#!/bin/sh\nls | grep -c ^input-\n", 0755));
+  flags.push_back(named.back());
+  const RunResult result = RunProgram(flags);
+  EXPECT_EQ(result.out, "70\n") << "NO-CONTROL: they are there\n" << result.Describe();
+  const Json receipt = Json::parse(ReadFile(dir / "receipt").value_or("null"));
+  ASSERT_TRUE(receipt.is_object()) << result.Describe();
+  std::map<std::string, std::string> bound;
+  for (const Json& entry : receipt["files"]["bound"]) {
+    EXPECT_TRUE(entry["count"] == 1 || entry["class"] == "system") << "summarised: " << entry;
+    bound[entry["path"]] =
+        entry["class"].get<std::string>() + " " + entry["why"].get<std::string>();
+  }
+  const std::string radius = receipt["blast_radius"];
+  for (const std::string& path : named) {
+    EXPECT_EQ(bound[path], path == named.back() ? "caller script" : "caller input") << path;
+    EXPECT_TRUE(Contains(radius, path)) << path << "\n" << radius;
+  }
+  EXPECT_EQ(bound[system], "system input");
+  EXPECT_TRUE(Contains(radius, system)) << radius;
+  const RunResult plain = RunCoffer(Flags({"--runtime", "base"}), {"/usr/bin/true"});
+  EXPECT_TRUE(Contains(plain.receipt["blast_radius"].get<std::string>(),
+                       "can read no host file but its runtime;"))
+      << "NO-CONTROL\n"
+      << plain.Describe();
+}
+
+// A way out that is named works; where there is none, that is said.
+TEST_P(Receipt, TheFixOfARefusedCallIsTrue) {
+  const auto fix = [&](const char* script, const Strings& flags) {
+    const RunResult result = RunCoffer(Flags(flags), {"/usr/bin/python3", "-c", script});
+    for (const Json& denial : result.receipt["denials"]) {
+      if (denial["operation"] == "syscall") {
+        return denial["fix"].get<std::string>();
+      }
+    }
+    return "none: " + result.Describe();
+  };
+  const char* const ptrace = "import ctypes; ctypes.CDLL(None).ptrace(0, 0, 0, 0)";
+  EXPECT_EQ(fix(ptrace, {}), "no flag and no profile allows it: docs/SECCOMP.md says why");
+  const char* const queue = "import ctypes; ctypes.CDLL(None).msgget(0, 0o1600)";
+  const char* const tcp = "import socket; socket.socket()";
+  if (level() == "process") {
+    EXPECT_EQ(fix(tcp, {}), "use --level container: the process level has no sockets");
+    return;
+  }
+  EXPECT_EQ(fix(queue, {}), "use --seccomp compat, or a profile that allows it");
+  EXPECT_TRUE(fix(queue, {"--seccomp", "compat"}).starts_with("none: ")) << "compat allows it";
+  EXPECT_EQ(fix(tcp, {"--seccomp", "strict"}), "use --seccomp compat, or a profile that allows it");
+  EXPECT_TRUE(fix(tcp, {"--seccomp", "compat"}).starts_with("none: "));
 }
 
 TEST_P(Receipt, OfSuccess) {

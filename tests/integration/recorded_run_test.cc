@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <fstream>
 #include <map>
 
@@ -64,6 +65,34 @@ TEST_P(RecordedRun, ARefusedPathIsNotRecorded) {
   EXPECT_EQ(granted.exit, takes_mounts ? 0 : 120) << granted.Describe();
   EXPECT_EQ(Contains(granted.receipt["blast_radius"].dump(), name), takes_mounts) << "the control";
   EXPECT_EQ(Audit({"verify"}).exit, 0);
+}
+
+// Nor one that a file named: here the first line of a script.
+TEST_P(RecordedRun, APathThatAFileNamesIsNotRecorded) {
+  const std::string name = NewToken();
+  const TempDir elsewhere;  // what lies beside a script is its own
+  elsewhere.MakeDir(name, 0755);
+  const std::string interpreter = elsewhere / name + "/sh";
+  const std::string script = dir_.Write("script", "#!" + interpreter + "\necho it-ran\n", 0755);
+  for (const bool there : {false, true}) {
+    if (there) {
+      std::filesystem::copy_file("/bin/sh", interpreter);
+    }
+    const RunResult refused = Run({}, {script});
+    EXPECT_NE(refused.exit, 0) << refused.Describe();
+    EXPECT_TRUE(Contains(refused.err, name)) << "NO-CONTROL: it is not named\n"
+                                             << refused.Describe();
+    EXPECT_FALSE(Contains(refused.receipt.dump(), name)) << refused.receipt.dump(1);
+    EXPECT_TRUE(Contains(refused.receipt["error"]["message"].dump(), "sha256:"))
+        << refused.Describe();
+  }
+  for (const char* file : {"/coffer.db", "/coffer.db-wal", "/log/records"}) {
+    EXPECT_FALSE(Contains(ReadFile(state_ + file).value_or(""), name)) << file;
+  }
+  // The control: what the caller's own words grant is in the record.
+  const RunResult named = Run({}, {interpreter, "-c", "echo it-ran"});
+  EXPECT_EQ(named.exit, 0) << named.Describe();
+  EXPECT_TRUE(Contains(named.receipt["files"].dump(), name)) << named.receipt.dump(1);
 }
 
 TEST_P(RecordedRun, IsFoundToldAndProven) {

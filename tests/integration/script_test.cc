@@ -125,6 +125,60 @@ TEST_P(Script, WhatCannotBeRunIsSaid) {
   EXPECT_EQ(interpreter.exit, 127) << interpreter.Describe();
 }
 
+TEST_P(Script, AVariableThatWasNotPassedOnIsNamed) {
+  const std::string path = dir_.Write(
+      "a.py", "import os\nprint(os.environ['SOME_API_KEY'])\nprint(os.environ['OTHER_KEY'])\n");
+  const auto run = [&](const Strings& more, const Strings& environment) {
+    Strings flags = Flags({path});
+    flags.insert(flags.begin(), more.begin(), more.end());
+    RunOptions options;
+    options.environment = environment;
+    return RunCoffer(flags, {}, options);
+  };
+  const Strings path_only = {"PATH=/usr/bin:/bin"};
+  const Strings with_key = {"PATH=/usr/bin:/bin", "SOME_API_KEY=not-to-be-shown"};
+  const RunResult missed = run({}, with_key);
+  EXPECT_EQ(missed.exit, 1) << missed.Describe();
+  EXPECT_TRUE(Contains(missed.err, "--env \"SOME_API_KEY=$SOME_API_KEY\"")) << missed.err;
+  EXPECT_FALSE(Contains(missed.err, "not-to-be-shown")) << missed.err;
+  const RunResult nowhere = run({}, path_only);
+  EXPECT_FALSE(Contains(nowhere.err, "is set here")) << "the control\n" << nowhere.err;
+  const RunResult passed = run({"--env", "SOME_API_KEY=x"}, with_key);
+  EXPECT_EQ(passed.exit, 1) << passed.Describe();
+  EXPECT_FALSE(Contains(passed.err, "is set here")) << passed.err;
+}
+
+TEST_P(Script, AFileBesideItIsMissedByName) {
+  dir_.Write("helper.py", "print('helped')\n");
+  dir_.Write("data.csv", "1,2\n");
+  dir_.Write("unused.py", "");
+  const RunResult imported = RunFile("a.py", "import helper\n");
+  EXPECT_EQ(imported.exit, 1) << imported.Describe();
+  EXPECT_TRUE(Contains(imported.err, "note: helper.py lies beside the script")) << imported.err;
+  EXPECT_TRUE(Contains(imported.err, "--in " + (dir_ / "helper.py"))) << imported.err;
+  const RunResult opened = RunFile("b.py", "print(open('data.csv').read())\n");
+  EXPECT_TRUE(Contains(opened.err, "note: data.csv lies beside the script")) << opened.err;
+  // What the note says works. A script that succeeds, or names no neighbour, gets none.
+  const RunResult copied = RunCoffer(Flags({"--in", dir_ / "helper.py", dir_ / "a.py"}), {});
+  EXPECT_EQ(copied.out, "helped\n") << copied.Describe();
+  const RunResult worked = RunFile("c.py", "print('data.csv')\n");
+  EXPECT_FALSE(Contains(worked.err, "beside the script")) << worked.err;
+  const RunResult failed = RunFile("d.py", "import sys; sys.exit('helpers, data.csvx')\n");
+  EXPECT_EQ(failed.exit, 1) << failed.Describe();
+  EXPECT_FALSE(Contains(failed.err, "beside the script")) << failed.err;
+}
+
+TEST_P(Script, AFlagBehindTheFileIsTheScripts) {
+  const RunResult failed = RunFile("a.py", "import sys; sys.exit(3)\n", {"--memory=1GiB"});
+  EXPECT_EQ(failed.exit, 3) << failed.Describe();
+  EXPECT_TRUE(Contains(failed.err, "note: --memory went to the script")) << failed.Describe();
+  const RunResult worked = RunFile("a.py", "import sys; print(sys.argv[1])\n", {"--memory=1GiB"});
+  EXPECT_EQ(worked.out, "--memory=1GiB\n") << worked.Describe();
+  EXPECT_FALSE(Contains(worked.err, "note: --memory")) << worked.Describe();
+  const RunResult own = RunFile("a.py", "import sys; sys.exit(3)\n", {"--own", "-x"});
+  EXPECT_FALSE(Contains(own.err, "went to the script")) << own.Describe();
+}
+
 TEST_P(Script, NamesThatLookLikeFlagsOrHoldSpaces) {
   const RunResult spaced = RunFile("with space.py", "print('ran')\n");
   EXPECT_EQ(spaced.out, "ran\n") << spaced.Describe();

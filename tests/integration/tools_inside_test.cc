@@ -54,6 +54,27 @@ coffer call greet --args '{"word": "again"}' --json
   EXPECT_EQ(Audit({"verify"}).exit, 0);
 }
 
+// A call inside has its answer from a socket. What the network refused is said there as well.
+TEST_F(ToolsInsideRun, WhatTheNetworkRefusedIsSaidInsideToo) {
+  // With a directory of the host the supervisor makes the connections, and sees those that cannot be.
+  const std::string shown = dir_.MakeDir("shown");
+  const std::string mount =
+      "[[files.mount]]\nhost = \"" + shown + "\"\nat = \"/data\"\nmode = \"read\"\n";
+  Declare("reach", "echo x > /dev/tcp/192.0.2.7/80", mount);
+  Declare("stay", "true", mount);
+  const std::string note =
+      "coffer: note: refused: 192.0.2.7:80: this call has no network; to allow it: ";
+  const RunResult refused = RunBash("reach", "coffer call reach", {"--ro", shown});
+  EXPECT_EQ(refused.exit, 1) << refused.Describe();
+  EXPECT_TRUE(Contains(refused.err, note)) << refused.Describe();
+  const RunResult json = RunBash("reach", "coffer call reach --json", {"--ro", shown});
+  EXPECT_FALSE(Contains(json.err, note)) << json.Describe();
+  EXPECT_TRUE(Contains(json.out, "192.0.2.7:80")) << json.Describe();
+  const RunResult stayed = RunBash("stay", "coffer call stay", {"--ro", shown});
+  EXPECT_EQ(stayed.exit, 0) << "the control\n" << stayed.Describe();
+  EXPECT_FALSE(Contains(stayed.err, "refused:")) << stayed.err;
+}
+
 TEST_F(ToolsInsideRun, PythonCallsSpeaksMcpAndSeesOnlyWhatIsOffered) {
   Declare("greet", "echo hello $1");
   Declare("other", "echo other");

@@ -31,6 +31,18 @@ TEST(Terminal, ItIsATerminalOfTheRightSize) {
   EXPECT_TRUE(person.SettingsRestored());
 }
 
+// What a terminal can do comes with --tty, beside listed runtimes too.
+TEST(Terminal, ItsDescriptionIsThere) {
+  if (!Exists("/usr/lib/terminfo/x/xterm") || !Exists("/usr/bin/jq")) {
+    GTEST_SKIP() << "the host has no jq, or describes no xterm";
+  }
+  const Strings ask = {"jq", "-n", "--rawfile", "x", "/usr/lib/terminfo/x/xterm", "1"};
+  Person person(Tty(ask, {"--runtime", "jq"}));
+  EXPECT_EQ(person.Wait(), 0) << person.screen();
+  const RunResult control = RunCoffer({"--runtime", "jq"}, ask);
+  EXPECT_NE(control.exit, 0) << "NO-CONTROL: without a terminal too " << control.Describe();
+}
+
 TEST(Terminal, Resize) {
   Person person(Tty({ProbePath(), "tty-wait-resize", "44", "111"}));
   ASSERT_TRUE(person.Sees("waiting")) << person.screen();

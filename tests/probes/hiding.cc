@@ -86,7 +86,17 @@ bool Keep(const char* how, int fd) {
   return kept;
 }
 
-// `hold-nameless DIR MIB HOW`: files of 4 MiB that lose their names and stay.
+// What is held stays for as long as argv[at] says, in seconds. A look comes every tenth of a second, but the machine may be
+// busy: a test that expects one says more.
+void Stay(int argc, char** argv, int at) {
+  if (argc > at) {
+    sleep(static_cast<unsigned>(atoi(argv[at])));
+  } else {
+    usleep(400000);
+  }
+}
+
+// `hold-nameless DIR MIB HOW [SECONDS]`: files of 4 MiB that lose their names and stay.
 int HoldNameless(int argc, char** argv) {
   if (argc < 4) {
     return 2;
@@ -104,7 +114,7 @@ int HoldNameless(int argc, char** argv) {
     usleep(4000);
   }
   Open("hold", "%d MiB", held);
-  usleep(400000);
+  Stay(argc, argv, 4);
   return 0;
 }
 
@@ -188,10 +198,9 @@ void ShareMemory(int most, const char* how) {
     waitpid(child, nullptr, 0);
   }
   Open("hide", "%d MiB", most);
-  usleep(400000);
 }
 
-// `hide-memory MIB HOW`: memory that is in no process's pages.
+// `hide-memory MIB HOW [SECONDS]`: memory that is in no process's pages.
 int HideMemory(int argc, char** argv) {
   if (argc < 3) {
     return 2;
@@ -204,6 +213,7 @@ int HideMemory(int argc, char** argv) {
   }
   if (strncmp(how, "shared", 6) == 0) {
     ShareMemory(most, how);
+    Stay(argc, argv, 3);
     return 0;
   }
   if (strcmp(how, "tables") == 0) {
@@ -225,13 +235,15 @@ int HideMemory(int argc, char** argv) {
       }
     }
     Open("hide", "%d MiB %u", most, sum);
-    usleep(400000);
+    Stay(argc, argv, 3);
     return 0;
   }
   if (strcmp(how, "thread") == 0) {
     // The first thread ends: /proc/PID shows a zombie without memory, and another thread goes on.
     static size_t wanted;
+    static unsigned stays;
     wanted = static_cast<size_t>(most);
+    stays = argc > 3 ? static_cast<unsigned>(atoi(argv[3])) : 1;
     pthread_t other;
     pthread_create(
         &other, nullptr,
@@ -247,7 +259,7 @@ int HideMemory(int argc, char** argv) {
             usleep(2000);
           }
           Open("hide");
-          usleep(400000);
+          sleep(stays);
           _exit(0);
         },
         nullptr);
@@ -283,7 +295,7 @@ int HideMemory(int argc, char** argv) {
     usleep(2000);
   }
   Open("hide", "%d MiB", most);
-  usleep(400000);
+  Stay(argc, argv, 3);
   return 0;
 }
 
@@ -396,10 +408,11 @@ int CloseDirs(int argc, char** argv) {
 }
 
 constexpr Verb kVerbs[] = {
-    {"hold-nameless", HoldNameless, "DIR MIB open|map|flight|queue|thread|drop"},
+    {"hold-nameless", HoldNameless, "DIR MIB open|map|flight|queue|thread|drop [SECONDS]"},
     {"hold-locks", HoldLocks, "MIB posix|description [MIB of other memory [SECONDS]]"},
     {"hide-memory", HideMemory,
-     "MIB open|undumpable|map|flight|sockets|tables|thread|shared|shared-named|shared-drop|drop"},
+     "MIB open|undumpable|map|flight|sockets|tables|thread|shared|shared-named|shared-drop|drop "
+     "[SECONDS]"},
     {"spin-forgotten", SpinForgotten, "MILLIS CHILDREN"},
     {"write-orphaned", WriteOrphaned, "DIR MIB"},
     {"dig", Dig, "DIR LEVELS NAME_LENGTH"},

@@ -312,6 +312,9 @@ int Pools(int, char**) {
   if (pipe(ends) == 0) {
     ReachVerdict("pipe-size", Call(SYS_fcntl, ends[0], F_SETPIPE_SZ, 1 << 20));
   }
+  void* const page =
+      mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  Verdict("merged-page", Call(SYS_madvise, page, 4096UL, MADV_MERGEABLE));
   return 0;
 }
 

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the servers of egress_server.py serve beside plain texts: an index for pip, a registry for npm, a WebSocket that
-echoes, and answers that lie.
+"""What the servers of egress_server.py serve beside plain texts: an index for pip, a registry for npm, a
+WebSocket that echoes, answers that lie, and pages under /v1/: bytes/N (N bytes), peer (the port that the request came from, and
+whether its TLS session was resumed), meet (answered once a second request for it has come), until/NAME ("go on", and "end it" once
+there is a file of that name in DIR), turn/take/WHO and turn/give/WHO (by turns, "elsewhere" first).
 
 serve(handler) answers a request and says True, or says False if the path is none of these.
 """
@@ -9,8 +11,11 @@ import gzip
 import hashlib
 import io
 import json
+import os
 import struct
+import sys
 import tarfile
+import threading
 import time
 import zipfile
 
@@ -79,6 +84,43 @@ def registry(handler, path):
     return True
 
 
+meeting = threading.Barrier(2)
+turns = threading.Condition()
+whose = ["elsewhere", "here"]  # the first one's turn
+
+
+def take_turn(way, who):
+    with turns:
+        if way == "give":
+            whose.sort(key=who.__eq__)
+            turns.notify_all()
+        else:
+            turns.wait_for(lambda: whose[0] == who, 60)
+
+
+def page(handler, path):
+    name = path.split("/")[2] if path.startswith("/v1/") else ""
+    if name == "bytes":
+        send(handler, bytes(int(path.split("/")[3])))
+    elif name == "peer":
+        resumed = getattr(handler.connection, "session_reused", False)
+        send(handler, f"port {handler.client_address[1]} resumed {resumed}".encode())
+    elif name == "meet":
+        try:
+            meeting.wait(60)
+            send(handler, b"met")
+        except threading.BrokenBarrierError:
+            send(handler, b"alone")
+    elif name == "until":
+        send(handler, b"end it" if os.path.exists(f"{sys.argv[1]}/{path.split('/')[3]}") else b"go on")
+    elif name == "turn":
+        take_turn(*path.split("/")[3:])
+        send(handler, b"yours")
+    else:
+        return False
+    return True
+
+
 def read_frame(source):
     head = source.read(2)
     if len(head) < 2:
@@ -141,6 +183,10 @@ def lie(handler, what, note):
             endless(handler, b"HTTP/1.1 200 OK\r\n", b"X-More: " + b"x" * 1000 + b"\r\n")
         elif what == "endless-interim":
             endless(handler, b"", b"HTTP/1.1 102 Processing\r\n\r\n")
+        elif what in ("bare", "bare-cut"):
+            handler.wfile.write(b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nwhole")
+            if what == "bare":
+                handler.connection.unwrap()  # close_notify; without it the end may be anybody's
         elif what == "loop":
             handler.wfile.write(b"HTTP/1.1 302 Found\r\nLocation: /lies/loop\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
         elif what == "bomb":
@@ -159,4 +205,4 @@ def serve(handler, note):
     if handler.headers.get("Upgrade", "").lower() == "websocket":
         websocket(handler, note)
         return True
-    return registry(handler, path)
+    return page(handler, path) or registry(handler, path)

@@ -6,19 +6,27 @@ that greets as an SSH server does and writes down the client's greeting.
 Usage: egress_server.py DIR. Makes a CA in DIR (ca.pem), writes one line to DIR/seen for each connection and request, before
 it is answered, and says "ports TLS PLAIN MUTE SETTLED GREETER" when it is ready. A connection to SETTLED is answered once every
 connection that was made before it is written down.
+
+If there is a directory DIR/bytes, each connection to TLS and PLAIN has a file there with every byte that came: NUMBER while it is
+open, NUMBER.all when it has ended.
 """
 import http.server
+import io
+import itertools
+import os
 import socket
 import sys
 import threading
 
 sys.dont_write_bytecode = True
+import egress_git  # noqa: E402
 import egress_pages  # noqa: E402
 import test_certificates  # noqa: E402
 
 DIR = sys.argv[1]
 lock = threading.Lock()
 own = {}  # by port
+numbers = itertools.count()
 
 
 def note(text):
@@ -26,15 +34,49 @@ def note(text):
         seen.write(text + "\n")
 
 
+class KeptBytes(io.RawIOBase):
+    """What comes over a connection, written down as it is read."""
+
+    def __init__(self, connection):
+        self.connection = connection
+        self.name = f"{DIR}/bytes/{next(numbers)}"
+        self.file = open(self.name, "wb")
+
+    def readable(self):
+        return True
+
+    def readinto(self, buffer):
+        count = self.connection.recv_into(buffer)
+        self.file.write(memoryview(buffer)[:count])
+        self.file.flush()
+        return count
+
+    def end(self):
+        self.file.close()
+        os.rename(self.name, self.name + ".all")
+
+
 class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True  # a head and a body are two writes
 
+    kept = None
+
+    def setup(self):
+        super().setup()
+        if os.path.isdir(DIR + "/bytes"):
+            self.kept = KeptBytes(self.connection)
+            self.rfile = io.BufferedReader(self.kept)
+
+    def finish(self):
+        if self.kept is not None:
+            self.kept.end()
+        super().finish()
+
     def answer(self):
-        length = int(self.headers.get("Content-Length") or 0)
-        body = self.rfile.read(length)
+        body = egress_git.read_body(self)
         note(f"request {self.command} {self.path} host={self.headers.get('Host')} body={len(body)}")
-        if egress_pages.serve(self, note):
+        if egress_git.serve(self, body) or egress_pages.serve(self, note):
             return
         if self.path.startswith("/v1/redirect?to="):
             self.send_response(302)

@@ -46,6 +46,19 @@ def enter(directory):
         file.write("0")
 
 
+def lead_here(prefix, bits):
+    """The addresses below the prefix lead to this network, as its servers on "::" or at them have it. No interface has them."""
+    family = socket.AF_INET6 if ":" in prefix else socket.AF_INET
+    packed = socket.inet_pton(family, prefix)
+    with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0) as s:  # RTM_NEWROUTE: an answer, a new one; RTN_LOCAL
+        # For IPv4 such a route is of this host's scope (RT_SCOPE_HOST).
+        body = struct.pack("BBBBBBBBI", family, bits, 0, 0, 255, 4, 254 if family == socket.AF_INET else 0, 2, 0)
+        body += struct.pack("HH", 4 + len(packed), 1) + packed
+        body += struct.pack("HHI", 8, 4, socket.if_nametoindex("lo"))
+        s.send(struct.pack("IHHII", 16 + len(body), 24, 0x405, 1, 0) + body)
+        must(struct.unpack("i", s.recv(4096)[16:20])[0])
+
+
 def question(data):
     """The name and the type that a query asks for, and where the question ends."""
     labels, at = [], 12
@@ -56,7 +69,7 @@ def question(data):
 
 
 def serve_names(address_of):
-    """A name server that answers with address_of(name); None is a name that does not exist."""
+    """A name server that answers with address_of(name), or each of a list; None is a name that does not exist."""
     s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     s.bind(("127.0.0.53", 53))
 
@@ -64,12 +77,14 @@ def serve_names(address_of):
         while True:
             data, peer = s.recvfrom(2048)
             name, kind, end = question(data)
-            address = address_of(name)
-            found = address is not None and kind == 1
-            answer = data[:2] + struct.pack(">HHHHH", 0x8183 if address is None else 0x8180, 1, found, 0, 0)
+            known = address_of(name)
+            family = {1: socket.AF_INET, 28: socket.AF_INET6}.get(kind)
+            found = [socket.inet_pton(family, one) for one in ([known] if isinstance(known, str) else known or [])
+                     if family == (socket.AF_INET6 if ":" in one else socket.AF_INET)]
+            answer = data[:2] + struct.pack(">HHHHH", 0x8183 if known is None else 0x8180, 1, len(found), 0, 0)
             answer += data[12:end]
-            if found:
-                answer += struct.pack(">HHHIH", 0xC00C, 1, 1, 0, 4) + socket.inet_aton(address)
+            for address in found:
+                answer += struct.pack(">HHHIH", 0xC00C, kind, 1, 0, len(address)) + address
             s.sendto(answer, peer)
 
     threading.Thread(target=loop, daemon=True).start()

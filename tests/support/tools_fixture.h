@@ -24,6 +24,14 @@ inline std::string BashToolText(const std::string& name, const std::string& scri
          "[[examples.deny]]\nargs = { a = 1 }\nwhy = \"not declared\"\n";
 }
 
+// The same for a tool whose calls cannot be taken back, so that each needs a key.
+inline std::string IrreversibleToolText(const std::string& name, const std::string& script,
+                                        const std::string& more = "") {
+  std::string text = BashToolText(name, script, "[approval]\nwhen = \"never\"\n" + more);
+  const std::string effect = "\"reversible\"";
+  return text.replace(text.find(effect), effect.size(), "\"irreversible\"");
+}
+
 // Python that has `ask(method, params)`, `call(tool, **args)` and `connect()`.
 inline const std::string kPythonInside = R"(
 import json, os, socket, sys, time

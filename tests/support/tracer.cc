@@ -95,7 +95,7 @@ class Tracing {
   }
 
  private:
-  // Met for the first time, it is asked who it is: whoever made it may not have told yet, or be dead.
+  // Met for the first time, it is asked who it is.
   TracedProcess& Of(pid_t thread) {
     const auto known = threads_.find(thread);
     if (known != threads_.end()) {
@@ -126,7 +126,17 @@ class Tracing {
       if (Trace(PTRACE_GET_SYSCALL_INFO, thread, sizeof(info), reinterpret_cast<long>(&info)) > 0 &&
           info.op == PTRACE_SYSCALL_INFO_ENTRY) {
         ++process.calls;
+        process.number = static_cast<long>(info.entry.nr);
+        std::copy(std::begin(info.entry.args), std::end(info.entry.args), process.words.begin());
         Ask(process);
+      }
+    } else if (event == PTRACE_EVENT_FORK || event == PTRACE_EVENT_VFORK ||
+               event == PTRACE_EVENT_CLONE) {
+      // The new one is met here, not at its own first stop: on a busy machine its parent can have gone on for long by then, or
+      // have killed and reaped it.
+      unsigned long made = 0;
+      if (Trace(PTRACE_GETEVENTMSG, thread, 0, reinterpret_cast<long>(&made)) == 0) {
+        Of(static_cast<pid_t>(made));
       }
     } else if (event == PTRACE_EVENT_EXEC) {
       process.execs += 1;

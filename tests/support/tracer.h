@@ -9,6 +9,7 @@
 
 #include <sys/types.h>
 
+#include <array>
 #include <functional>
 #include <map>
 #include <string>
@@ -22,7 +23,9 @@ struct TracedProcess {
   int depth = 0;    // 0: the program itself, 1: its children, ...
   int ordinal = 0;  // among the children of its parent, in the order in which they were made
   pid_t parent = 0;
-  long calls = 0;  // system calls it has begun, also this one
+  long calls = 0;                   // system calls it has begun, also this one
+  long number = -1;                 // of the one that it begins now
+  std::array<uint64_t, 6> words{};  // its arguments
   int execs = 0;
   bool alive = true;
   int signal = 0;  // that ended it

@@ -53,6 +53,12 @@ bool TracingIsForbidden() {
          ReadFile("/proc/sys/kernel/yama/ptrace_scope").value_or("0\n").substr(0, 1) != "0";
 }
 
+void ExpectRan(const RunResult& result) {
+  const bool started = result.receipt.is_object() && result.receipt.contains("started_at") &&
+                       result.receipt["started_at"].is_string();
+  EXPECT_TRUE(started) << "NOTHING RAN: " << result.Describe();
+}
+
 long DeniedCount(const Json& receipt, const std::string& syscall) {
   if (!receipt.is_object() || !receipt.contains("syscalls") ||
       !receipt["syscalls"].contains("denied")) {

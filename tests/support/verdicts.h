@@ -43,6 +43,10 @@ struct Expectation {
 void ExpectContained(const std::string& id, const Strings& flags, const Strings& verb,
                      const Expectation& expectation = {});
 
+// A call that was refused, or that failed, leaves nothing behind and prints nothing either: where an assertion says that
+// something is not there, this one says that the command had its chance.
+void ExpectRan(const RunResult& result);
+
 // For a test among the escapes that has no attack, and so no control: `why` says what it asserts instead. The text check
 // (scripts/check_text.py) takes no other test without a control.
 void NothingIsAttacked(const std::string& why);

@@ -20,7 +20,7 @@ MAX_DEPTH = 64
 
 
 class Unreadable(Exception):
-    """What was given cannot be judged at all."""
+    """The input cannot be judged at all."""
 
 
 def sha256(data: bytes) -> bytes:

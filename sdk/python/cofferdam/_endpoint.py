@@ -73,7 +73,7 @@ def _is_loopback(host: str) -> bool:
 
 
 def from_environment(url: Optional[str], key: Optional[str]) -> "tuple[str, Optional[str]]":
-    """What was given, or COFFER_URL and COFFER_KEY. A key from the environment goes only where the environment says."""
+    """The arguments, or COFFER_URL and COFFER_KEY. A key from the environment goes only where the environment says."""
     if url is not None:
         return url, key
     found = os.environ.get("COFFER_URL")

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/hash.h"
+#include "base/hex.h"
 
 namespace coffer::audit {
 namespace {
@@ -15,8 +16,7 @@ namespace {
 constexpr std::string_view kSchemaPrefix = "coffer.receipt/";
 
 bool IsTraceId(std::string_view text, size_t digits) {
-  return text.size() == digits &&
-         text.find_first_not_of("0123456789abcdef") == std::string_view::npos &&
+  return text.size() == digits && IsHex(text) &&
          text.find_first_not_of('0') != std::string_view::npos;
 }
 

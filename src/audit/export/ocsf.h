@@ -3,8 +3,8 @@
 // A call as OCSF events: API Activity (6003) for the call itself, and a Detection Finding (2004) for each denial of the
 // isolation surface and each incident.
 //
-// The profile security_control says what was done about it: allowed, denied, or stopped while it
-// ran (which is "denied", disposition "access revoked"). What OCSF has no word for is in
+// The profile security_control says how the call was answered: allowed, denied, or stopped while it
+// ran (which is "denied", disposition "access revoked"). Fields that OCSF does not have are in
 // `unmapped`, as coffer.*. docs/EXPORT.md has the tables.
 #pragma once
 

@@ -179,8 +179,9 @@ Status LogFile::CutTail(uint64_t file_size) {
   TRY_ASSIGN(const bool more,
              HasLaterBatch(records_.get(), file_size, tip_, home_.signer.public_key(), origin_));
   if (more) {
-    return Damaged(fmt::format("the log is not what was signed after record {}, byte {}",
-                               tip_.frontier.size(), tip_.end));
+    return Damaged(
+        fmt::format("after record {}, byte {}, the log differs from the signed checkpoints",
+                    tip_.frontier.size(), tip_.end));
   }
   const uint64_t dropped = file_size - tip_.end;
   std::string tail(std::min<uint64_t>(dropped, kMostDroppedBytes), '\0');

@@ -150,7 +150,7 @@ class Judge {
       Find("log.size", "the checkpoint is for no more records than the one before it");
     }
     if (roots_hold_ && read->root != frontier_.Root()) {
-      Find("log.root", fmt::format("records {} to {}, between checkpoints, are not what was signed",
+      Find("log.root", fmt::format("records {} to {} differ from the signed checkpoint",
                                    last_ ? last_->size : 0, read->size - 1));
       roots_hold_ = false;  // nor can any later one be right
     }

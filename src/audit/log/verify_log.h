@@ -53,8 +53,8 @@ struct LogVerdict {
 // An Error means that it could not be read (audit.verify); whatever is wrong inside is a finding.
 Result<LogVerdict> VerifyLog(const std::string& directory, const VerifyOptions& options = {});
 
-// The records behind the first `bytes` of the file, which were read before: what was appended
-// since. Nothing is verified.
+// The records behind the first `bytes` of the file, which the caller has read before. Verifies
+// nothing.
 Status ReadNewRecords(const std::string& directory, uint64_t bytes,
                       const std::function<void(const LeafFacts&)>& on_record);
 

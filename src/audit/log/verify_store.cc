@@ -258,7 +258,7 @@ void StoreCheck::Collect() {
     if (!pair.differences.columns.empty()) {
       NotSealed(KeyOf(pair.leaf.tenant, id));
       Find(pair.leaf.seq, "store.row",
-           fmt::format("the row of call {} is not what was sealed: {}", id,
+           fmt::format("the row of call {} differs from its seal: {}", id,
                        NamesOf(pair.differences)));
     }
     if (pair.differences.result) {
@@ -286,16 +286,16 @@ void StoreCheck::Collect() {
     }
     if (!pair.contradictions.empty()) {
       Find(pair.leaf.seq, "store.recovered",
-           fmt::format("the receipt of call {}, recovered after a crash, is not what was decided: "
-                       "{}",
+           fmt::format("the receipt of call {}, recovered after a crash, differs from the "
+                       "decision in the log: {}",
                        id, pair.contradictions));
     }
   }
   compared_now_.reset();
 }
 
-// Rows whose place is behind what was read of the log. The rows are read before the rest of the log
-// is, so each of them that is honest is in it.
+// Rows whose place is behind the end of the log when it was read. These rows are read before the rest
+// of the log, so the rest has a record for each honest one.
 Status StoreCheck::CheckNewRows(uint64_t bytes) {
   constexpr size_t kMost = 10'000;
   std::map<std::string, store::StoredCall> rows;
@@ -341,7 +341,7 @@ Status StoreCheck::CheckNewRows(uint64_t bytes) {
   return {};
 }
 
-// What runs was decided, and its row says what was decided.
+// A running call has its decision in the log, and its row matches that decision.
 Status StoreCheck::CheckOpenCalls(const std::vector<store::Call>& open) {
   for (const store::Call& call : open) {
     if (call.state != store::CallState::kStarted && call.state != store::CallState::kRecorded) {
@@ -379,7 +379,7 @@ Status StoreCheck::CheckOpenCalls(const std::vector<store::Call>& open) {
         !Says(said.At("envelope"), call.envelope_id) || !Says(said.At("effect"), call.effect) ||
         !Says(said.At("trace"), call.identity.trace_id)) {
       Find(std::nullopt, "store.row",
-           fmt::format("the row of call {}, which runs, is not what was decided",
+           fmt::format("the row of call {}, which runs, differs from the decision in the log",
                        Printable(call.identity.call_id)));
     }
   }

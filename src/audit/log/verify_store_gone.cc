@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The part of StoreCheck about what is not there, of results, files, transcripts, manifests and envelopes: whether
-// retention, or a pruning on record, explains it.
+// The part of StoreCheck about missing rows (results, files, transcripts, manifests, envelopes): whether retention, or a
+// pruning that is in the log, explains each of them.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -54,8 +54,8 @@ void StoreCheck::CheckGoneResults() {
   }
 }
 
-// What a call was allowed, by the hashes in its row, which were compared with its receipt. An object goes with the last call
-// that names it; a call that ran for long may outlive it.
+// What a call was allowed, by the hashes in its row, which were compared with its receipt. An
+// object goes with the last call that names it; a call that ran for long may outlive it.
 Status StoreCheck::CheckObjects() {
   constexpr uint32_t kMostOfAKind = 1000;
   TRY_ASSIGN(const std::vector<store::ObjectFault> faults,

@@ -86,6 +86,10 @@ void Metrics::Alerted(std::string_view tenant, std::string_view kind) {
   Add(tenant, Metric::kAlerts, {kind});
 }
 
+void Metrics::BreakerTripped(std::string_view tenant, std::string_view tool) {
+  Add(tenant, Metric::kBreakerTrips, {tool});
+}
+
 void Metrics::Answered(std::string_view tenant, std::string_view route, std::string_view method,
                        int status) {
   static constexpr std::array<std::string_view, 6> kClasses = {"",    "1xx", "2xx",

@@ -47,6 +47,7 @@ class Metrics {
   void LogGrew(uint64_t records);
   void Happened(std::string_view tenant, std::string_view incident_kind);
   void Alerted(std::string_view tenant, std::string_view kind);
+  void BreakerTripped(std::string_view tenant, std::string_view tool);
   // `tenant` is empty before the client is known.
   void Answered(std::string_view tenant, std::string_view route, std::string_view method,
                 int status);

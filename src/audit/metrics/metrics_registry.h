@@ -55,8 +55,8 @@ class MetricRegistry {
   // `specs` outlives it.
   explicit MetricRegistry(std::span<const MetricSpec> specs) : specs_(specs) {}
 
-  // Values that a label without a list may have: tools, routes. Those that were known before stay known: what was
-  // counted must not vanish.
+  // Values that a label without a list may have: tools, routes. Values known before stay known, so that their counters
+  // do not vanish.
   void Allow(std::string_view label, const std::vector<std::string>& names);
 
   // `metric` is an index into the specs. An empty tenant: in the sums only. Add is for counters and gauges.

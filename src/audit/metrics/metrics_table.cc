@@ -37,20 +37,23 @@ constexpr Words kRules = {
     // the boundary
     "seccomp.strict", "seccomp.default", "seccomp.compat", "seccomp.imported", "isolation",
     "isolation.floor", "isolation.level",
-    // what was asked for
+    // mistakes in the request
     "policy", "policy.args", "policy.args.option", "policy.args.path", "policy.args.schema",
     "policy.command", "policy.mount", "policy.narrow", "policy.path", "policy.runtime",
     "policy.surface", "policy.template", "policy.tool", "policy.workspace",
     // by whom, how often
     "policy.budget", "policy.cycle", "policy.depth", "policy.idempotency", "policy.parent",
-    "policy.retry", "policy.session", "policy.switch", "limit.concurrency", "limit.rate",
+    "policy.retry", "policy.session", "policy.switch", "policy.breaker", "limit.concurrency",
+    "limit.rate",
     // surfaces that have rules of their own
-    "approval", "credential", "egress", "output", "scan"};
+    "approval", "credential", "egress", "egress.metadata", "egress.link_local", "egress.internal",
+    "egress.never_send", "output", "scan"};
 
-constexpr Words kCaps = {"cpu",        "wall", "memory", "processes",
-                         "open_files", "disk", "io",     "output"};
+constexpr Words kCaps = {"cpu",  "wall", "memory", "processes",       "open_files",
+                         "disk", "io",   "output", "uncounted_memory"};
 
-constexpr Words kIncidentKinds = {"namespace", "mount", "process", "kernel", "keyring"};
+constexpr Words kIncidentKinds = {"namespace", "mount",      "process",  "kernel", "keyring",
+                                  "metadata",  "link_local", "internal", "leak"};
 constexpr Words kAlertKinds = {"rate", "duration", "denials", "cpu", "memory", "output"};
 
 constexpr Words kDeliveryResults = {"sent", "failed", "dropped"};
@@ -130,7 +133,7 @@ constexpr MetricSpec kSpecs[] = {
      true,
      false},
     {"coffer_incidents_total",
-     "Calls that tried something that looks like an escape, by kind.",
+     "Calls that tried something that looks like an escape or a leak, by kind.",
      kCounter,
      kByIncident,
      {},
@@ -140,6 +143,13 @@ constexpr MetricSpec kSpecs[] = {
      "Measures that left their baseline, by measure.",
      kCounter,
      kByAlert,
+     {},
+     true,
+     false},
+    {"coffer_breaker_trips_total",
+     "Pauses of an agent's calls of a tool by the circuit breaker, by tool.",
+     kCounter,
+     kByTool,
      {},
      true,
      false},

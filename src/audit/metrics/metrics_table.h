@@ -23,6 +23,7 @@ enum class Metric : uint8_t {
   kCapBreaches,
   kIncidents,
   kAlerts,
+  kBreakerTrips,
   kAuditAppend,
   kAuditLogSize,
   kAuditPending,

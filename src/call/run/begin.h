@@ -31,7 +31,7 @@ struct Begun {
 std::optional<Begun> BeginAhead(const RunRequest& request);
 
 // A signal that came since ends this process as usual, after the boundary is gone. If the signal is
-// ignored, the call goes on without what was begun.
+// ignored, the call goes on without the boundary begun ahead.
 void HeedSignals(std::optional<Begun>& begun);
 
 }  // namespace coffer::call

@@ -16,6 +16,7 @@ Result<CaughtSignals> CatchSignals() {
   for (const int signal : kEndingSignals) {
     sigaddset(&ending, signal);
   }
+  // These are passed on to the command; they do not end a start (`ending` does).
   sigset_t caught = ending;
   for (const int signal : {SIGUSR1, SIGUSR2, SIGWINCH}) {
     sigaddset(&caught, signal);

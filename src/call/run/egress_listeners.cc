@@ -66,17 +66,16 @@ Status ListenForNames6(int redirect) {
   return Listen(redirect);
 }
 
-Result<isolation::NameRedirect> ListenForNames(int resolver, int redirect,
+Result<isolation::NameRedirect> ListenForNames(int resolver, int redirect, int netfilter,
                                                isolation::Boundary& boundary) {
   const UniqueFd route = boundary.TakeNameSocket(NameSocket::kRoute);
-  const UniqueFd netfilter = boundary.TakeNameSocket(NameSocket::kNetfilter);
-  if (resolver < 0 || !route || !netfilter) {
+  if (resolver < 0 || !route || netfilter < 0) {
     return HostFault("isolation.redirect", "the kernel has no socket for nftables");
   }
-  TRY_ASSIGN(isolation::NameRedirect made,
-             isolation::EnforceNameRedirect(route.get(), netfilter.get()));
+  TRY_ASSIGN(isolation::NameRedirect made, isolation::EnforceNameRedirect(route.get(), netfilter));
   TRY(SetOption(resolver, SOL_SOCKET, SO_RCVBUF, kQueryBuffer));
   TRY(Bind(resolver, policy::kResolverAddress, policy::kResolverPort));
+  // tproxy gives connections to other addresses only to a socket with this option (ip(7)).
   TRY(SetOption(redirect, SOL_IP, IP_TRANSPARENT, 1));
   TRY(Bind(redirect, policy::kResolverAddress, policy::kRedirectPort));
   TRY(Listen(redirect));
@@ -102,12 +101,15 @@ Result<EgressListeners> ListenForEgress(isolation::Boundary& boundary) {
   TRY(ListenInside(proxy.get(), kEgressPort));
   listeners.sockets.proxy = std::move(proxy);
   UniqueFd resolver = boundary.TakeNameSocket(NameSocket::kDatagram);
-  Result<isolation::NameRedirect> names = ListenForNames(resolver.get(), redirect.get(), boundary);
+  UniqueFd netfilter = boundary.TakeNameSocket(NameSocket::kNetfilter);
+  Result<isolation::NameRedirect> names =
+      ListenForNames(resolver.get(), redirect.get(), netfilter.get(), boundary);
   UniqueFd redirect6 = boundary.TakeNameSocket(NameSocket::kStream6);
   if (!names.ok()) {
     listeners.not_transparent = names.error().message;
     return listeners;
   }
+  listeners.datagrams = isolation::NameDatagrams(std::move(netfilter));
   listeners.sockets.resolver = std::move(resolver);
   listeners.sockets.redirect = std::move(redirect);
   if (const Status names6 = names->ipv4_only ? Status(*std::move(names->ipv4_only))

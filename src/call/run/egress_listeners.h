@@ -12,6 +12,7 @@
 #include "base/unique_fd.h"
 #include "egress/listeners.h"
 #include "isolation/boundary.h"
+#include "isolation/name_datagrams.h"
 
 namespace coffer::call {
 
@@ -24,6 +25,7 @@ struct EgressListeners {
   egress::Listeners sockets;
   std::string not_transparent;  // why there is no resolver and no redirect; empty: there are
   std::string ipv4_only;        // why there is no redirect of IPv6; empty: there is, or none at all
+  isolation::NameDatagrams datagrams;  // to the addresses that are answered
 };
 
 // For a boundary that is admitted and has not started: beside its init, which has most of its way

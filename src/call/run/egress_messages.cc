@@ -14,7 +14,7 @@ namespace coffer::call {
 namespace {
 
 constexpr size_t kMostText = 480;  // of one field; a path may be longer than a receipt wants it
-constexpr uint32_t kEntryMagic = 0x636f5204;
+constexpr uint32_t kEntryMagic = 0x636f5205;
 constexpr uint32_t kNoticeMagic = 0x636f5211;
 constexpr uint32_t kDecisionMagic = 0x636f5212;
 
@@ -31,12 +31,13 @@ EgressEntry ReadEntry(WireReader& reader) {
   entry.port = reader.Number<uint16_t>();
   entry.allowed = reader.Flag();
   for (std::string* const text :
-       {&entry.method, &entry.path, &entry.rule, &entry.reason, &entry.fix}) {
+       {&entry.method, &entry.path, &entry.rule, &entry.reason, &entry.fix, &entry.leads_to}) {
     *text = reader.Text();
   }
   entry.bytes_out = reader.Number<uint64_t>();
   entry.bytes_in = reader.Number<uint64_t>();
   entry.millis = reader.Number<uint32_t>();
+  entry.held_value = reader.Flag();
   return entry;
 }
 
@@ -65,11 +66,21 @@ Json JsonOf(const policy::EgressTexts& grants) {
 
 }  // namespace
 
-std::string EncodeGrants(const policy::EgressTexts& grants) { return PrintJson(JsonOf(grants)); }
+// Without the values of never_send: a hash of this is in the receipt, and a reader could test guesses against it.
+std::string EncodeGrants(const policy::EgressTexts& grants) {
+  Json json = JsonOf(grants);
+  if (!grants.never_send.empty()) {
+    json["never_send"] = true;
+  }
+  return PrintJson(json);
+}
 
 std::string EncodeOrder(const EgressOrder& order) {
   Json json = JsonOf(order.grants);
   json["own"] = order.own;
+  if (!order.grants.never_send.empty()) {
+    json["never_send"] = order.grants.never_send;
+  }
   return PrintJson(json);
 }
 
@@ -83,6 +94,7 @@ Result<EgressOrder> DecodeOrder(std::string_view text) {
     grants.addresses = json.at("addresses").get<std::vector<std::string>>();
     grants.upstream_ca = json.at("upstream_ca").get<std::string>();
     order.own = json.at("own").get<std::vector<std::string>>();
+    grants.never_send = json.value("never_send", "");
     if (json.contains("upstream_proxy")) {
       grants.upstream_proxy = json.at("upstream_proxy").get<std::string>();
       grants.proxied = json.at("proxied").get<std::vector<std::string>>();
@@ -155,12 +167,13 @@ std::string EncodeEntry(const EgressEntry& entry) {
   writer.Number(entry.port);
   writer.Flag(entry.allowed);
   for (const std::string* const text :
-       {&entry.method, &entry.path, &entry.rule, &entry.reason, &entry.fix}) {
+       {&entry.method, &entry.path, &entry.rule, &entry.reason, &entry.fix, &entry.leads_to}) {
     writer.Text(Cut(*text));
   }
   writer.Number(entry.bytes_out);
   writer.Number(entry.bytes_in);
   writer.Number(std::min<uint64_t>(entry.millis, std::numeric_limits<uint32_t>::max()));
+  writer.Flag(entry.held_value);
   const std::string values = writer.Take();
   const uint64_t size = values.size();
   return std::string(reinterpret_cast<const char*>(&size), sizeof(size)) + values;

@@ -47,6 +47,7 @@ Result<UniqueFd> MakeMemory(const std::string& content) {
   }
   UniqueFd memory(static_cast<int>(made));
   TRY(sys::WriteAll(memory.get(), content));
+  // A descriptor that is handed over shares its position with ours.
   (void)Syscall(SYS_lseek, memory.get(), 0, SEEK_SET);
   return memory;
 }
@@ -54,6 +55,7 @@ Result<UniqueFd> MakeMemory(const std::string& content) {
 // 3, 4, 5 in their order, and nothing else but an empty stdio. Only before execve.
 bool TakePlaces(int control, int grants, int log) {
   int fds[] = {control, grants, log};
+  // Out of the way first: one of them may lie where another has to go.
   for (int& fd : fds) {
     const long high = Syscall(SYS_fcntl, fd, F_DUPFD_CLOEXEC, 64);
     if (high < 0) {
@@ -258,15 +260,16 @@ void EgressProcess::Decide(const egress::AccessDecision& decision) {
 
 void EgressProcess::BeginEnd() {
   if (running()) {
+    // The process reads the end of its orders, and can still write its last words.
     (void)Syscall(SYS_shutdown, control_.get(), SHUT_WR);
   }
 }
 
-// Whether the process says, in time, that everything is written down.
+// Whether the process says, in time, that its whole record is written.
 bool EgressProcess::HearEnd() {
   pollfd said{control_.get(), POLLIN, 0};
   char word = 'Q';
-  // Notices that no one read are in front of it: two for each request at most.
+  // Unread notices come first, at most two for each request.
   for (int left = kMostNotices; word == 'Q' && left > 0; --left) {
     if (::poll(&said, 1, kEndMillis) != 1 ||
         Syscall(SYS_recvfrom, control_.get(), Arg(&word), 1, MSG_DONTWAIT, 0, 0) != 1) {

@@ -36,13 +36,28 @@ int WorkspaceOf(const Prepared& prepared, const Launched& launched) {
   return -1;
 }
 
-bool HasFiles(int directory) {
+// Whether there is a name but those of `inputs`, which are links to their copies.
+bool HasFiles(int directory, const std::vector<std::string>& inputs = {}) {
   const Result<UniqueFd> opened = sys::OpenAt(directory, ".", O_RDONLY | O_DIRECTORY);
   if (!opened.ok()) {
     return false;
   }
   const Result<std::vector<sys::DirEntry>> names = sys::ListDir(opened->get());
-  return names.ok() && !names->empty();
+  const auto is_input = [&](const sys::DirEntry& entry) {
+    return std::any_of(inputs.begin(), inputs.end(), [&](const std::string& input) {
+      return input.substr(input.rfind('/') + 1) == entry.name;
+    });
+  };
+  return names.ok() && !std::all_of(names->begin(), names->end(), is_input);
+}
+
+// `coffer run --out DIR -- pandoc -o x.docx`: the directory is /out inside, and stayed empty.
+bool OutIsEmpty(const Prepared& prepared) {
+  return std::any_of(prepared.mounts.begin(), prepared.mounts.end(),
+                     [](const isolation::OpenedMount& mount) {
+                       return mount.at == "/out" && mount.access == policy::Access::kWrite &&
+                              !HasFiles(mount.path.fd.get());
+                     });
 }
 
 bool ShowsWritable(const Prepared& prepared, const std::string& directory) {
@@ -58,16 +73,23 @@ bool ShowsWritable(const Prepared& prepared, const std::string& directory) {
 void TellLostFiles(const RunRequest& request, const Prepared& prepared, const Launched& launched,
                    RunOutcome& outcome) {
   const policy::Envelope& envelope = request.envelope;
-  std::error_code failed;
-  const std::string here = std::filesystem::current_path(failed);
-  if (failed || envelope.cwd != "/workspace" || !envelope.workspace.empty() ||
-      !envelope.exports.empty() || !ShowsWritable(prepared, here)) {
+  if (envelope.cwd != "/workspace" || !envelope.workspace.empty() || !envelope.exports.empty()) {
     return;
   }
-  if (HasFiles(WorkspaceOf(prepared, launched))) {
-    outcome.notes.push_back(fmt::format(
-        "files were left in /workspace, which is gone now; --cwd {} runs the command in the mount",
-        Printable(here)));
+  std::error_code failed;
+  const std::string here = std::filesystem::current_path(failed);
+  const bool out = OutIsEmpty(prepared);
+  if (!out && (failed || !ShowsWritable(prepared, here))) {
+    return;
+  }
+  if (HasFiles(WorkspaceOf(prepared, launched), envelope.inputs)) {
+    outcome.notes.push_back(
+        out ? "files were left in /workspace, which is gone now; what the command writes to /out "
+              "is "
+              "kept (--out)"
+            : fmt::format("files were left in /workspace, which is gone now; --cwd {} runs the "
+                          "command in the mount",
+                          Printable(here)));
   }
 }
 

@@ -164,6 +164,17 @@ Status ProbeBoundary(const RunRequest& request, const Prepared& prepared, Launch
   return CheckFloor(request, launched);
 }
 
+// What the command sends to addresses outside, without a name. A host that cannot count it refuses it all the same.
+void CountSends(Launched& launched) {
+  Result<isolation::UnroutedSends> sends =
+      isolation::UnroutedSends::Open(launched.boundary->init_pid());
+  if (sends.ok()) {
+    launched.sends = std::move(sends).value();
+  } else {
+    launched.sends_uncounted = sends.error().message;
+  }
+}
+
 // The first half of a container's plan.
 isolation::BoundaryPlan BeginPlan(const RunRequest& request) {
   isolation::BoundaryPlan plan = isolation::BeginContainer(request.envelope, ::geteuid() == 0);
@@ -198,8 +209,9 @@ Status SpawnInitAndEgress(const RunRequest& request, Launched& launched) {
 
 }  // namespace
 
-// On v2 init is born in its cgroup, and this process may just have moved into a leaf, where a child from before would stand in
-// the way. So the cgroup comes first, then the server of tools, then init.
+// On v2 init is born in its cgroup, and this process may just have moved into a leaf, where a child
+// from before would stand in the way. So the cgroup comes first, then the server of tools, then
+// init.
 Status BeginBoundary(const RunRequest& request, const Prepared& prepared, policy::Level level,
                      Cgroups& cgroups, Launched& launched) {
   if (level == policy::Level::kContainer) {
@@ -246,6 +258,7 @@ Result<Launched> Launch(const RunRequest& request, const Prepared& prepared,
 
   // What it gets from us.
   isolation::Boundary& boundary = *launched.boundary;
+  // From here on there are waits. A signal that ends the call ends them too.
   boundary.StopWaitingWhen(options.ending_fd);
   launched.egress.StopWaitingWhen(options.ending_fd);
   std::vector<UniqueFd> trees;
@@ -292,18 +305,23 @@ Result<Launched> Launch(const RunRequest& request, const Prepared& prepared,
   if (has_egress) {
     launched.not_transparent = std::move(listeners->not_transparent);
     launched.ipv4_only = std::move(listeners->ipv4_only);
+    launched.datagrams = std::move(listeners->datagrams);
     TRY(OpenEgress(std::move(listeners->sockets), launched.egress));
   }
   if (request.tools_server != nullptr) {
     TRY_ASSIGN(UniqueFd listener, ListenForTools(boundary));
     TRY(request.tools_server->Open(std::move(listener)));
   }
+  if (container) {
+    CountSends(launched);
+  }
+  // Until here nothing of the command has run; from here on it may.
   TRY(boundary.Start());
   launched.started_at = WallTime();
   launched.cgroup.CloseTasks();
   // Beside the command: what crashed calls left.
-  (void)limits::SweepCgroups(cgroups.host, limits::SweepDepth::kHere,
-                             launched.cgroup.name().empty() ? 0 : 1);
+  const bool known = !launched.cgroup.name().empty() && !launched.cgroup.LiesInLevel();
+  (void)limits::SweepCgroups(cgroups.host, limits::SweepDepth::kHere, known ? 1 : 0);
   return launched;
 }
 

@@ -14,6 +14,8 @@
 #include "call/run/port_forwarder.h"
 #include "call/run/prepare.h"
 #include "call/run/scratch.h"
+#include "isolation/name_datagrams.h"
+#include "isolation/unrouted_sends.h"
 #include "limits/cgroup/cgroup.h"
 
 namespace coffer::call {
@@ -36,6 +38,9 @@ struct Launched {
   std::string not_transparent;  // of one: why only programs that use a proxy reach something
   std::string ipv4_only;        // of one: why names have no IPv6 addresses
   SessionPorts ports;
+  isolation::NameDatagrams datagrams;  // of one whose names have addresses
+  isolation::UnroutedSends sends;
+  std::string sends_uncounted;                    // why `sends` counts nothing, where it should
   std::unique_ptr<isolation::BoundaryPlan> plan;  // the boundary points to it
   // Last: what is inside ends before its cgroup and its files are removed.
   std::unique_ptr<isolation::Boundary> boundary;
@@ -56,8 +61,9 @@ struct LaunchOptions {
 Result<Launched> Launch(const RunRequest& request, const Prepared& prepared,
                         const LaunchOptions& options, Begun* begun);
 
-// The steps that can be taken before a container's command is known: the first half of the plan (at the process level all of
-// it), the cgroup, and init with its user and the egress process of a call that has network.
+// The steps that can be taken before a container's command is known: the first half of the plan (at
+// the process level all of it), the cgroup, and init with its user and the egress process of a call
+// that has network.
 Status BeginBoundary(const RunRequest& request, const Prepared& prepared, policy::Level level,
                      Cgroups& cgroups, Launched& launched);
 

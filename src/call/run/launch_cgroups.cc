@@ -8,6 +8,7 @@
 
 #include "call/run/launch_filter.h"
 #include "limits/breach.h"
+#include "limits/cgroup/name.h"
 #include "limits/rlimits.h"
 
 namespace coffer::call {
@@ -69,8 +70,11 @@ std::string WhyNoIo(const limits::CgroupHost& host) {
 
 Status ProbeCgroup(const RunRequest& request, const Prepared& prepared, Cgroups& cgroups,
                    Launched& launched) {
-  const limits::ProbeDepth depth =
-      prepared.mounts.empty() ? limits::ProbeDepth::kCall : limits::ProbeDepth::kAll;
+  // I/O is counted only where host directories can be written or read: asking the host for that
+  // controller costs time.
+  const limits::ProbeDepth depth = !prepared.mounts.empty() ? limits::ProbeDepth::kAll
+                                   : request.shares_cycles  ? limits::ProbeDepth::kTenantCall
+                                                            : limits::ProbeDepth::kCall;
   TRY_ASSIGN(cgroups.host, limits::ProbeCgroups("", depth));
   const policy::LayerSet offered = cgroups.host.layers();
   for (const auto& [layer, controller] :
@@ -100,6 +104,11 @@ Status MakeCgroup(const RunRequest& request, const Prepared& prepared, const Cgr
                   Launched& launched) {
   limits::CgroupWants wants;
   wants.io = !prepared.mounts.empty();
+  if (request.shares_cycles) {
+    wants.level =
+        limits::TenantLevelName(cgroups.host.pid_namespace, request.state, request.tenant);
+    wants.calls_level = limits::CallsLevelName(cgroups.host.pid_namespace, request.state);
+  }
   TRY_ASSIGN(launched.cgroup, limits::Cgroup::Create(cgroups.host, request.envelope.limits, wants));
   isolation::BoundaryPlan& plan = *launched.plan;
   plan.clone_into_cgroup = launched.cgroup.clone_into_fd();

@@ -5,14 +5,17 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <string_view>
 
 #include "base/text.h"
 #include "call/run/call_variables.h"
 #include "call/run/egress_listeners.h"
 #include "call/run/own_addresses.h"
+#include "call/run/refusal_note.h"
 #include "isolation/etc.h"
 #include "policy/synthetic_block.h"
+#include "watch/incident.h"
 
 namespace coffer::call {
 namespace {
@@ -21,7 +24,6 @@ constexpr Nanos kLeastPatience =
     std::chrono::seconds(1);  // a busy machine starts a process in less
 constexpr long kMostListed = 256;
 constexpr const char* kOthers = "others";  // and port 0: what is beyond the list
-constexpr size_t kMostSaid = 10;
 
 // The boundary's own loopback is reached without the proxy.
 constexpr const char* kDirect = "localhost,127.0.0.1,::1";
@@ -87,13 +89,40 @@ void AddUse(const EgressEntry& entry, audit::Receipt& receipt) {
   receipt.network.push_back(std::move(use));
 }
 
+// Beyond the list. A flood of denials must not hide that there was an incident: of each kind the first is listed, and the
+// others are summed up.
+void AddIncidentBeyond(audit::Denial denial, std::vector<audit::Denial>& denials) {
+  const auto find = [&](const auto& is) {
+    return std::find_if(denials.begin(), denials.end(), [&](const audit::Denial& other) {
+      return other.rule == denial.rule && is(other);
+    });
+  };
+  if (find([](const audit::Denial&) { return true; }) == denials.end()) {
+    denials.push_back(std::move(denial));
+    return;
+  }
+  const auto sum = find([](const audit::Denial& other) { return other.target == kOthers; });
+  if (sum != denials.end()) {
+    ++sum->count;
+    return;
+  }
+  denial.target = kOthers;
+  denial.reason = fmt::format("beyond the {} denials that are listed", kMostListed);
+  denial.fix = "";
+  denials.push_back(std::move(denial));
+}
+
 void AddDenial(const EgressEntry& entry, RunOutcome& outcome, size_t& said) {
+  const std::optional<std::string_view> incident =
+      watch::FindDestination(entry.host, entry.leads_to);
   audit::Denial denial{"egress",
                        !entry.method.empty()                    ? "request"
                        : entry.port == 0 && !entry.host.empty() ? "resolve"
                                                                 : "connect",
                        WhereOf(entry),
-                       "egress",
+                       entry.held_value ? std::string(watch::kLeakRule)
+                       : incident       ? watch::RuleOfDestination(*incident)
+                                        : "egress",
                        entry.reason,
                        entry.fix,
                        1};
@@ -106,13 +135,13 @@ void AddDenial(const EgressEntry& entry, RunOutcome& outcome, size_t& said) {
     ++same->count;
     return;
   }
-  if (++said <= kMostSaid) {
-    outcome.notes.push_back(fmt::format(
-        "refused: {}: {}{}", denial.target, Printable(entry.reason),
-        entry.fix.empty() ? "" : fmt::format("; to allow it: {}", Printable(entry.fix))));
+  if (++said <= kMostRefusalNotes) {
+    outcome.notes.push_back(RefusalNote(denial));
   }
   if (denials.size() < size_t{kMostListed}) {
     denials.push_back(std::move(denial));
+  } else if (incident || entry.held_value) {
+    AddIncidentBeyond(std::move(denial), denials);
   }
 }
 
@@ -120,7 +149,8 @@ void AddDenial(const EgressEntry& entry, RunOutcome& outcome, size_t& said) {
 void AddFailure(const EgressEntry& entry, RunOutcome& outcome) {
   std::string note = fmt::format("{}: {}", WhereOf(entry), Printable(entry.reason));
   std::vector<std::string>& notes = outcome.notes;
-  if (notes.size() < 2 * kMostSaid && std::find(notes.begin(), notes.end(), note) == notes.end()) {
+  if (notes.size() < 2 * kMostRefusalNotes &&
+      std::find(notes.begin(), notes.end(), note) == notes.end()) {
     notes.push_back(std::move(note));
   }
 }
@@ -178,9 +208,9 @@ Status SettleEgress(EgressProcess& process, RunOutcome& outcome) {
       AddFailure(entry, outcome);
     }
   }
-  if (said > kMostSaid) {
-    outcome.notes.push_back(
-        fmt::format("refused: {} more; the receipt has them (--receipt FILE)", said - kMostSaid));
+  if (said > kMostRefusalNotes) {
+    outcome.notes.push_back(fmt::format("refused: {} more; the receipt has them (--receipt FILE)",
+                                        said - kMostRefusalNotes));
   }
   if (end.log.head.omitted > 0) {
     audit::NetworkUse others;

@@ -143,6 +143,8 @@ Status ChooseFilter(const RunRequest& request, const Prepared& prepared, policy:
     plan.serve_sysinfo = plan.serve_sysinfo && asks;
     plan.serve_locks = plan.serve_locks && locks;
   }
+  // A filter around us may have the one listener that the kernel allows. For that case there is a
+  // program that leaves nothing to the supervisor.
   if (::prctl(PR_GET_SECCOMP) != 0) {
     TRY_ASSIGN(isolation::Profile profile, MakeProfile(envelope, plain));
     NarrowProfile(!container, on_disk, plan.landlock_abi, profile);
@@ -156,6 +158,7 @@ Status ChooseFilter(const RunRequest& request, const Prepared& prepared, policy:
   launched.asks_for_threads =
       launched.asks_for_threads && !imported && isolation::CanWaitKillable();
   const bool usual_id = plain.own_id == isolation::kUsualId;
+  // The usual calls have a program that was compiled at build time (ADR 10).
   if (!imported && !on_disk && !launched.asks_for_threads && usual_id) {
     plan.filter = isolation::BuiltinFilter(envelope.syscalls, options);
     return {};

@@ -22,6 +22,7 @@ using raw::Arg;
 using raw::Syscall;
 
 constexpr const char* kPlace = "/run/coffer";
+constexpr std::string_view kReplaced = " (deleted)";  // proc(5), behind the path in /proc/self/exe
 constexpr const char* kSocket = "/run/coffer/tools.sock";
 constexpr uint64_t kPlaceBytes = 64 << 10;
 constexpr uint64_t kPlaceInodes = 64;
@@ -95,6 +96,10 @@ Status CheckTools(const RunRequest& request, policy::Level level) {
 
 Status AddToolsProgram(isolation::RuntimeSet& runtime) {
   TRY_ASSIGN(const std::string self, sys::ReadLinkAt(AT_FDCWD, "/proc/self/exe"));
+  if (self.ends_with(kReplaced)) {
+    return HostFault("isolation.tools", "the program coffer was replaced while it ran",
+                     "start the daemon (or this command) again");
+  }
   isolation::RuntimeFile file;
   file.host = self;
   file.inside = kToolsProgram;

@@ -9,7 +9,7 @@
 
 #include "base/sys.h"
 #include "isolation/home_directories.h"
-#include "isolation/runtime/real_path.h"
+#include "isolation/links_into.h"
 
 namespace coffer::call {
 namespace {
@@ -18,29 +18,10 @@ namespace {
 constexpr std::array kSettingsPlaces = {"", "/.config", "/.config/systemd/user",
                                         "/.config/autostart", "/.ssh"};
 
-void AddTargets(const std::string& directory, const std::string& name,
-                const isolation::HostPath& root, std::vector<std::string>& found) {
-  const auto add = [&](const std::string& path) {
-    if (path.size() > root.path.size() + 1 && isolation::IsAtOrBelow(path, root.path)) {
-      found.push_back(path.substr(root.path.size() + 1));
-    }
-  };
-  const std::string link = directory + "/" + name;
-  const Result<std::string> target = sys::ReadLinkAt(AT_FDCWD, link);
-  if (!target.ok()) {
-    return;
-  }
-  add(isolation::Normalize(target->starts_with('/') ? *target : directory + "/" + *target));
-  if (char* const real = ::realpath(link.c_str(), nullptr); real != nullptr) {
-    add(real);
-    ::free(real);
-  }
-}
-
 }  // namespace
 
 std::vector<std::string> LinkedSettings(const isolation::HostPath& root) {
-  std::vector<std::string> found;
+  isolation::LinksInto links(root);
   const char* const given = ::getenv("HOME");
   for (const std::string& home :
        {isolation::OwnHome(), std::string(given == nullptr ? "" : given)}) {
@@ -58,12 +39,12 @@ std::vector<std::string> LinkedSettings(const isolation::HostPath& root) {
       for (const sys::DirEntry& entry : *entries) {
         const bool link = entry.type == DT_LNK || entry.type == DT_UNKNOWN;
         if (link && (*place != '\0' || entry.name.starts_with('.'))) {
-          AddTargets(directory, entry.name, root, found);
+          links.Follow(directory + "/" + entry.name);
         }
       }
     }
   }
-  return found;
+  return {links.links().begin(), links.links().end()};
 }
 
 }  // namespace coffer::call

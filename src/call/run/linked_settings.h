@@ -15,7 +15,7 @@
 
 namespace coffer::call {
 
-// Relative to `root`, as the links name them and as they resolve; files that do not exist yet by name only.
+// The links, absolute. What they lead to need not be there.
 std::vector<std::string> LinkedSettings(const isolation::HostPath& root);
 
 }  // namespace coffer::call

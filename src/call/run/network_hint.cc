@@ -5,10 +5,13 @@
 #include <iterator>
 #include <string_view>
 
+#include "base/split.h"
+
 namespace coffer::call {
 namespace {
 
 constexpr size_t kLongestHost = 253;
+constexpr size_t kScriptPart = 256 << 10;  // that is looked through
 
 bool IsHostLetter(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
@@ -72,6 +75,18 @@ std::optional<std::string> HostOutside(std::span<const std::string> command) {
   for (const Installer& installer : kInstallers) {
     if (program == installer.program && command[1] == installer.verb) {
       return "HOST";
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> HostInScript(std::string_view text) {
+  for (std::string_view line : SplitText(text.substr(0, kScriptPart), '\n')) {
+    line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size()));
+    const bool comment = line.starts_with('#') || line.starts_with("//") || line.starts_with('*') ||
+                         line.starts_with("/*");
+    if (std::optional<std::string> host = comment ? std::nullopt : HostOfUrl(line); host) {
+      return host;
     }
   }
   return std::nullopt;

@@ -29,6 +29,7 @@ bool HasOurMode(const struct stat& info, const Placeholder::Kind& kind) {
 }
 
 int OpenFlags(const Placeholder::Kind& kind) {
+  // O_NONBLOCK: a fifo may have taken the name, and would wait for a writer.
   return O_RDONLY | O_NOFOLLOW | O_NONBLOCK | (kind.directory ? O_DIRECTORY : 0);
 }
 
@@ -36,8 +37,9 @@ int OpenFlags(const Placeholder::Kind& kind) {
 Status MakeAt(int parent, const std::string& name, const Placeholder::Kind& kind) {
   if (kind.directory) {
     TRY(sys::MakeDirAt(parent, name, 0555));
-    TRY_ASSIGN(const UniqueFd made, sys::OpenAt(parent, name, OpenFlags(kind)));
-    if (::fchmod(made.get(), kDirectoryMode) != 0) {
+    // An access list of the directory above may have closed it to its owner (acl(5)).
+    TRY_ASSIGN(const UniqueFd made, sys::OpenAt(parent, name, O_PATH | O_DIRECTORY | O_NOFOLLOW));
+    if (::chmod(fmt::format("/proc/self/fd/{}", made.get()).c_str(), kDirectoryMode) != 0) {
       return HostFault("isolation.project", "cannot set the mode of a placeholder");
     }
     return {};

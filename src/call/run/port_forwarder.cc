@@ -32,7 +32,7 @@ struct Listener {
   bool over = false;
 };
 
-// One direction: what was read and not yet written. Nothing more is read until all of it is gone.
+// One direction: bytes read and not yet written. The next read waits until all of them are written.
 struct Flow {
   std::array<char, 16384> bytes;
   size_t size = 0;
@@ -199,26 +199,18 @@ class Forwarder {
   // False: the other end is gone.
   bool TakeOffer() {
     PortOffer offer;
-    alignas(cmsghdr) char control[CMSG_SPACE(4 * sizeof(int))] = {};
-    iovec part{&offer, sizeof(offer)};
-    msghdr header{};
-    header.msg_iov = &part;
-    header.msg_iovlen = 1;
-    header.msg_control = control;
-    header.msg_controllen = sizeof(control);
-    const long got =
-        Syscall(SYS_recvmsg, channel_.get(), Arg(&header), MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-    if (got < 0) {
-      return got == -EAGAIN || got == -EINTR;
+    MessageWithFds given =
+        ReceiveWithFds(channel_.get(), std::as_writable_bytes(std::span(&offer, 1)), MSG_DONTWAIT);
+    if (given.got < 0) {
+      return given.got == -EAGAIN || given.got == -EINTR;
     }
-    std::vector<UniqueFd> given = TakePassedFds(header);
-    const bool good = got == static_cast<long>(sizeof(offer)) && offer.magic == PortOffer().magic &&
-                      given.size() == 2 && (header.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) == 0 &&
+    const bool good = given.got == static_cast<long>(sizeof(offer)) &&
+                      offer.magic == PortOffer().magic && given.fds.size() == 2 && !given.cut &&
                       std::find(ports_.begin(), ports_.end(), offer.port) != ports_.end();
     if (good) {
-      listeners_.push_back({std::move(given[0]), std::move(given[1]), offer.port, false});
+      listeners_.push_back({std::move(given.fds[0]), std::move(given.fds[1]), offer.port, false});
     }
-    return got > 0;
+    return given.got > 0;
   }
 
   void Tidy() {

@@ -12,10 +12,14 @@
 #include "base/hash.h"
 #include "base/quantity.h"
 #include "base/sys.h"
+#include "base/text.h"
 #include "call/run/cache_dirs.h"
+#include "call/run/call_variables.h"
 #include "call/run/daemon_program.h"
 #include "call/run/launch_tools.h"
+#include "call/run/network_hint.h"
 #include "call/run/program_places.h"
+#include "call/run/project_around.h"
 #include "call/run/project_path.h"
 #include "call/run/run_config.h"
 #include "call/run/usual_directories.h"
@@ -24,6 +28,7 @@
 #include "isolation/compose_etc.h"
 #include "isolation/etc.h"
 #include "isolation/fifo_search.h"
+#include "isolation/mount_place.h"
 #include "isolation/protected_paths.h"
 #include "isolation/runtime/mounted_command.h"
 #include "isolation/runtime/own_tree.h"
@@ -39,7 +44,8 @@ constexpr uint64_t kMaxInput = 64ULL << 20;
 
 std::string BaseName(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
-Result<isolation::Input> ReadInput(const UniqueFd& fd, const std::string& path) {
+Result<isolation::Input> ReadInput(const isolation::HostPath& examined, const UniqueFd& fd,
+                                   const std::string& path) {
   struct stat info;
   if (::fstat(fd.get(), &info) != 0 || !S_ISREG(info.st_mode)) {
     return Refused("policy.path.kind", fmt::format("{} is not a regular file", path),
@@ -55,8 +61,12 @@ Result<isolation::Input> ReadInput(const UniqueFd& fd, const std::string& path) 
     content.error().message = path + ": " + content.error().message;
     return std::move(content.error());
   }
-  return isolation::Input{BaseName(path), std::move(content).value()};
+  return isolation::Input{BaseName(path), std::move(content).value(), examined.path,
+                          examined.path_class, examined.reason};
 }
+
+constexpr const char* kCommandHint =
+    "to run a command instead of a file, write: coffer run -- CMD ARG...";
 
 // The script may be behind a link, as a program may: where the link leads is judged in the same way.
 Result<isolation::Input> ReadScript(const std::string& path,
@@ -67,11 +77,9 @@ Result<isolation::Input> ReadScript(const std::string& path,
   if (!place.ok()) {
     const int number = place.error().sys_errno;
     const bool missing = number == ENOENT || number == ENOTDIR;
-    return Error{
-        missing ? ErrorKind::kNotFound : ErrorKind::kNotExecutable, "policy.command",
-        fmt::format("cannot read {}: {}", path, sys::ErrnoText(number)),
-        missing ? "to run a command instead of a file, write: coffer run -- CMD ARG..." : "",
-        number};
+    return Error{missing ? ErrorKind::kNotFound : ErrorKind::kNotExecutable, "policy.command",
+                 fmt::format("cannot read {}: {}", path, sys::ErrnoText(number)),
+                 missing ? kCommandHint : "", number};
   }
   isolation::RuntimeSet set;
   set.files.push_back({place->real, place->real, false, false, isolation::BindReason::kScript,
@@ -86,7 +94,7 @@ Result<isolation::Input> ReadScript(const std::string& path,
                  fmt::format("cannot read {}: {}", path, sys::ErrnoText(fd.error().sys_errno)), "",
                  fd.error().sys_errno};
   }
-  TRY_ASSIGN(isolation::Input script, ReadInput(*fd, path));
+  TRY_ASSIGN(isolation::Input script, ReadInput(opened.paths.front(), *fd, path));
   script.name = place->name;
   return script;
 }
@@ -97,7 +105,7 @@ Status AddInputs(const RunRequest& request, Prepared& prepared) {
                isolation::OpenHostPath(given, policy::Access::kRead, isolation::Breadth::kNarrow,
                                        isolation::BindReason::kInput));
     TRY_ASSIGN(const UniqueFd readable, isolation::OpenForReading(path));
-    TRY_ASSIGN(isolation::Input input, ReadInput(readable, path.path));
+    TRY_ASSIGN(isolation::Input input, ReadInput(path, readable, path.path));
     const bool twice =
         std::any_of(prepared.inputs.begin(), prepared.inputs.end(),
                     [&](const isolation::Input& other) { return other.name == input.name; });
@@ -155,8 +163,8 @@ Status OpenWorkspace(const policy::Envelope& envelope, Prepared& prepared) {
 
 // Directories that no mount may show, because Cofferdam trusts their contents. Manifests, the configuration and
 // toolchains may be read.
-std::vector<std::string> OwnPlaces(const RunRequest& request, const RunConfig& config,
-                                   policy::Access access) {
+std::vector<std::string> ProtectedPaths(const RunRequest& request, const RunConfig& config,
+                                        policy::Access access) {
   std::vector<std::string> places;
   if (access == policy::Access::kWrite) {
     places = UsualToolDirs();
@@ -165,6 +173,11 @@ std::vector<std::string> OwnPlaces(const RunRequest& request, const RunConfig& c
       places.push_back(std::move(usual));
     }
     places.insert(places.end(), config.toolchains.begin(), config.toolchains.end());
+    for (const std::string& usual : UsualToolchainPlaces()) {
+      if (Result<std::string> clean = isolation::CleanPath(usual); clean.ok()) {
+        places.push_back(std::move(clean).value());
+      }
+    }
     if (!config.directory.empty()) {
       places.push_back(config.directory);
     }
@@ -198,12 +211,13 @@ Result<std::vector<std::string>> ReadOnlyInProject(const RunRequest& request) {
 
 Status OpenMounts(const RunRequest& request, const RunConfig& config, Prepared& prepared) {
   TRY(MakeOutDir(request.out_dir));
+  bool unprotected = false;  // the project can be written
   for (const policy::Mount& mount : request.envelope.mounts) {
     isolation::OpenedMount opened;
     TRY_ASSIGN(opened.path,
                isolation::OpenHostPath(mount.host, mount.access, isolation::BreadthOf(mount)));
     TRY(isolation::CheckShowsNone(opened.path, mount.access,
-                                  OwnPlaces(request, config, mount.access)));
+                                  ProtectedPaths(request, config, mount.access)));
     if (mount.at.empty()) {
       opened.at = opened.path.path;
     } else {
@@ -225,7 +239,10 @@ Status OpenMounts(const RunRequest& request, const RunConfig& config, Prepared& 
       TRY_ASSIGN(opened.fifos, isolation::FindFifos(opened.path));
     }
     const bool writes = mount.access == policy::Access::kWrite;
-    const bool project = writes && !request.project.empty() && mount.host == request.project;
+    const bool shows_project = writes && !request.project.empty() && mount.host == request.project;
+    // At its own place; elsewhere it is a mount like others.
+    const bool project = shows_project && opened.at == opened.path.path;
+    unprotected = unprotected || shows_project;
     if (writes && !project) {
       TRY(CheckShowsNoProgram(opened.path));
     }
@@ -237,15 +254,44 @@ Status OpenMounts(const RunRequest& request, const RunConfig& config, Prepared& 
                                read_only, prepared.mounts));
     }
   }
+  if (unprotected && !prepared.project) {
+    return Internal("policy.project", "the project is not mounted at its own place");
+  }
   for (const isolation::OpenedMount& mount : prepared.mounts) {
     if (mount.project && !mount.within) {
       // A project may bring its git directory, which no word of the caller named.
       TRY(isolation::CheckShowsNone(mount.path, mount.access,
-                                    OwnPlaces(request, config, mount.access)));
+                                    ProtectedPaths(request, config, mount.access)));
     }
   }
+  if (prepared.project) {
+    TRY(PutAroundProjects(request.envelope, prepared.mounts));
+  }
   TRY(OpenWorkspace(request.envelope, prepared));
-  return isolation::CheckTargets(prepared.mounts, prepared.runtime.set);
+  TRY(isolation::CheckTargets(prepared.mounts, prepared.runtime.set));
+  return isolation::FindPlaces(prepared.mounts);
+}
+
+// What a project holds read-only is read-only at its own place. A second mount of the same directory would be another way
+// to it.
+Status CheckProjectHolds(const Prepared& prepared) {
+  for (const isolation::OpenedMount& mount : prepared.mounts) {
+    if (mount.access != policy::Access::kWrite || mount.within || mount.project) {
+      continue;
+    }
+    for (const isolation::OpenedMount& held : prepared.mounts) {
+      if (held.within && held.access == policy::Access::kRead &&
+          isolation::Reaches(mount.path, held.path)) {
+        return Refused(
+            "policy.project.overlap",
+            fmt::format("{} would show {} in a second place, where nothing protects it",
+                        Printable(mount.path.path), Printable(held.path.path)),
+            "the project is writable where it is; name a directory beside it, or one in it that "
+            "holds nothing the host runs later");
+      }
+    }
+  }
+  return {};
 }
 
 // No place that the call may write holds the receipt, whatever brought the place in.
@@ -275,7 +321,16 @@ Result<isolation::Command> ResolveInProject(const RunRequest& request, const std
                                             const isolation::ResolveOptions& options) {
   isolation::Command resolved;
   if (request.script) {
-    TRY_ASSIGN(resolved, isolation::ResolveScript(path, request.envelope.runtimes, options));
+    Result<isolation::Command> found =
+        isolation::ResolveScript(path, request.envelope.runtimes, options);
+    if (!found.ok()) {
+      Error error = std::move(found.error());
+      if (error.sys_errno == ENOENT && error.hint.empty()) {
+        error.hint = kCommandHint;
+      }
+      return error;
+    }
+    resolved = std::move(found).value();
   }
   if (resolved.program.empty()) {
     TRY_ASSIGN(resolved.runtime, isolation::ResolveRuntimes(request.envelope.runtimes, options));
@@ -302,6 +357,7 @@ Result<isolation::Command> ResolveProgram(const RunRequest& request,
     TRY_ASSIGN(resolved,
                isolation::ResolveScript(command.front(), request.envelope.runtimes, options));
     prepared.code_hash = HashOf(script.content);
+    prepared.script_reaches = HostInScript(script.content);
     if (!resolved.program.empty()) {
       resolved.argv.push_back("/in/" + script.name);
       resolved.argv.insert(resolved.argv.end(), command.begin() + 1, command.end());
@@ -318,10 +374,11 @@ Result<isolation::Command> ResolveProgram(const RunRequest& request,
   return resolved;
 }
 
-// Resolves, and opens what was resolved. An answer of the cache that is out of date is not used.
+// Resolves the program and opens its files. An answer of the cache that is out of date is not used.
 Status OpenProgramFiles(const RunRequest& request, const RunConfig& config, Prepared& prepared) {
-  isolation::RuntimeGrounds grounds{config.toolchains,
-                                    OwnPlaces(request, config, policy::Access::kRead)};
+  isolation::RuntimeGrounds grounds{
+      request.reads_config ? config.toolchains : std::vector<std::string>(),
+      ProtectedPaths(request, config, policy::Access::kRead)};
   for (const bool use_cache : {true, false}) {
     const size_t inputs = prepared.inputs.size();
     isolation::ResolveOptions options;
@@ -394,13 +451,19 @@ std::vector<std::string> BuildEnvironment(
   return env;
 }
 
+bool Writes(const policy::Envelope& envelope) {
+  return std::any_of(
+      envelope.mounts.begin(), envelope.mounts.end(),
+      [](const policy::Mount& mount) { return mount.access == policy::Access::kWrite; });
+}
+
 }  // namespace
 
 Result<Prepared> Prepare(const RunRequest& request) {
   Prepared prepared;
   TRY(AddInputs(request, prepared));
   RunConfig config;
-  if (request.reads_config) {
+  if (request.reads_config || Writes(request.envelope)) {
     TRY_ASSIGN(config, ReadRunConfig());
     if (request.script || !request.envelope.mounts.empty()) {
       AddUsualToolchains(config.toolchains);
@@ -415,9 +478,14 @@ Result<Prepared> Prepare(const RunRequest& request) {
     }
   }
   std::move(caches.mounts.begin(), caches.mounts.end(), std::back_inserter(prepared.mounts));
+  TRY(CheckProjectHolds(prepared));
   TRY(CheckReceipt(request, prepared));
   prepared.notes = std::move(caches.notes);
   prepared.call.env = BuildEnvironment(request.envelope, caches.env);
+  if (prepared.project && prepared.project->HoldsGit()) {
+    // Go takes any `.git` for a repository, asks git about it, and does not build when git knows of none. Go 1.18 and later.
+    SetVariable("GOFLAGS", "-buildvcs=false", prepared.call.env);
+  }
   for (auto place = prepared.path_first.rbegin(); place != prepared.path_first.rend(); ++place) {
     AddToPath(*place, request.envelope, prepared.call.env);
   }

@@ -22,9 +22,10 @@ struct Prepared {
   std::vector<std::string> runtimes;  // names, for the receipt
   isolation::Call call;
   std::vector<std::string>
-      path_first;                     // inside; their directories come first on PATH, in this order
-  std::string code_hash;              // of the script, if there is one
-  std::vector<sock_filter> imported;  // filter made from --seccomp FILE
+      path_first;         // inside; their directories come first on PATH, in this order
+  std::string code_hash;  // of the script, if there is one
+  std::optional<std::string> script_reaches;  // the host of a URL in it (network_hint.h)
+  std::vector<sock_filter> imported;          // filter made from --seccomp FILE
   std::optional<Project> project;
   std::vector<std::string> notes;  // for the caller
 };

@@ -13,7 +13,7 @@ std::vector<isolation::MountedPlace> MountedPlaces(const policy::Envelope& envel
   for (const policy::Mount& mount : envelope.mounts) {
     Result<std::string> host = isolation::CleanPath(mount.host);
     const std::string at = mount.at.empty() && host.ok() ? *host : mount.at;
-    if (host.ok() && !isolation::IsOwnPlace(at)) {  // that mount will be refused
+    if (host.ok() && !isolation::IsBoundaryPlace(at)) {  // that mount will be refused
       places.push_back({std::move(host).value(), at});
     }
   }

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <optional>
 #include <set>
 
@@ -13,7 +14,10 @@
 #include "call/run/set_aside.h"
 #include "isolation/fifo_search.h"
 #include "isolation/git_programs.h"
+#include "isolation/links_into.h"
+#include "isolation/path_directories.h"
 #include "isolation/runtime/real_path.h"
+#include "policy/protected_names.h"
 
 namespace coffer::call {
 namespace {
@@ -43,29 +47,82 @@ mode_t KindOf(const HostPath& root, const char* name) {
                                                                          : 0;
 }
 
+void AddNames(const isolation::GitNames& names, ProtectedTree::Options& options) {
+  options.more.insert(options.more.end(), names.files.begin(), names.files.end());
+  options.programs.insert(options.programs.end(), names.to_come.begin(), names.to_come.end());
+  options.on_path.insert(options.on_path.end(), names.on_path.begin(), names.on_path.end());
+}
+
 // What a configuration makes git run in the project, of the user's own, or of a repository with this worktree. The
 // configuration itself may lie in the project too.
 void AddPrograms(const HostPath& root, const std::string& config, const std::string& worktree,
                  ProtectedTree::Options& options) {
-  const isolation::GitNames names =
-      isolation::NamesInGitConfig(root, config, {root.path, worktree});
-  std::vector<std::string>& more = options.more;
-  more.insert(more.end(), names.files.begin(), names.files.end());
-  options.programs.insert(options.programs.end(), names.to_come.begin(), names.to_come.end());
+  AddNames(isolation::NamesInGitConfig(root, config, {root.path, worktree}), options);
   if (config.size() > root.path.size() + 1 && isolation::IsAtOrBelow(config, root.path)) {
-    more.push_back(config.substr(root.path.size() + 1));
+    options.more.push_back(config.substr(root.path.size() + 1));
   }
 }
 
-// Of repositories around the project, which git on the host finds. Nothing of them is shown inside.
-void AddProgramsAbove(const HostPath& root, ProtectedTree::Options& options) {
+// Of repositories around the project, which git on the host finds. Nothing of them is shown inside. Returns the directory
+// of the nearest one, or "".
+std::string AddProgramsAbove(const HostPath& root, ProtectedTree::Options& options) {
+  std::string nearest;
   std::string at = root.path;
   while (at != "/") {
     at = std::string(isolation::DirName(at));
-    for (const std::string& config : isolation::GitConfigsAt(at)) {
+    const std::vector<std::string> configs = isolation::GitConfigsAt(at);
+    if (nearest.empty() && !configs.empty()) {
+      nearest = at;
+    }
+    for (const std::string& config : configs) {
       AddPrograms(root, config, at, options);
     }
   }
+  return nearest;
+}
+
+// What programs of the host reach in the tree from outside: over links from the home directory, from directories above
+// it, and from `others`. What cannot be protected is said in `notes`.
+void AddLinks(const HostPath& root, const std::vector<std::string>& others,
+              ProtectedTree::Options& options, std::vector<std::string>& notes) {
+  const std::vector<std::string> settings = LinkedSettings(root);
+  options.more.insert(options.more.end(), settings.begin(), settings.end());
+  isolation::LinksInto links(root);
+  links.AddAbove();
+  for (const std::string& other : others) {
+    links.Add(other);
+  }
+  options.more.insert(options.more.end(), links.links().begin(), links.links().end());
+  for (const std::string& config : links.configs()) {
+    AddPrograms(root, config, std::string(isolation::DirName(config)), options);
+  }
+  if (!links.to_root().empty()) {
+    notes.push_back(
+        fmt::format("{} leads to this project as a whole: what the call leaves here is "
+                    "read there, and nothing of it is protected for that",
+                    Printable(*links.to_root().begin())));
+  }
+  if (!links.cut().empty()) {
+    notes.push_back(fmt::format("{} holds too much to be looked through for links into the project",
+                                Printable(links.cut())));
+  }
+}
+
+// A directory of settings has nothing but what the host runs. What lies deeper in one may be a project: agents make
+// worktrees there. A git directory has its own protection.
+Status CheckIsNoSetting(const HostPath& root) {
+  const std::string_view above = isolation::DirName(root.path);
+  const policy::ProtectedName* const known =
+      policy::FindProtectedName(isolation::BaseName(root.path), isolation::BaseName(above));
+  if (known == nullptr || known->name == ".git") {
+    return {};
+  }
+  return Refused(
+      "policy.project.link",
+      fmt::format("{} is no project: {} on this host runs what lies there", Printable(root.path),
+                  known->run_by),
+      fmt::format("name the directory around it; or --rw {}, if a call is to write there",
+                  Printable(root.path)));
 }
 
 }  // namespace
@@ -97,6 +154,8 @@ Status Project::OpenGitDirectory(PlantedRule rule, const isolation::GitPointer& 
     options.writable = {record};
     options.more = {record + "/commondir", record + "/gitdir", record + "/config.worktree"};
   }
+  AddProgramsAbove(root, options);
+  AddLinks(root, trees_.front().protected_names(), options, notes_);
   TRY_ASSIGN(ProtectedTree tree, ProtectedTree::Open(std::move(root), options, mounts));
   trees_.push_back(std::move(tree));
   outside_.push_back(common);
@@ -110,6 +169,7 @@ Result<Project> Project::Open(PlantedRule rule, const std::vector<std::string>& 
   mounts.back().project = true;
   project.root_ = Copy(mounts.back().path);
   const HostPath& root = project.root_;
+  TRY(CheckIsNoSetting(root));
   ProtectedTree::Options options;
   options.rule = rule;
   options.hold_names = true;
@@ -117,10 +177,20 @@ Result<Project> Project::Open(PlantedRule rule, const std::vector<std::string>& 
   for (const std::string& config : isolation::GlobalGitConfigs()) {
     AddPrograms(root, config, root.path, options);
   }
-  AddProgramsAbove(root, options);
-  const std::vector<std::string> settings = LinkedSettings(root);
-  options.more.insert(options.more.end(), settings.begin(), settings.end());
+  AddNames(isolation::NamesInGitEnvironment(root, {root.path}), options);
+  AddNames(isolation::NamesOnPath(root), options);
+  const std::string above = AddProgramsAbove(root, options);
+  AddLinks(root, {}, options, project.notes_);
+  for (const std::string& directory : isolation::PathDirectoriesIn(root, "LD_LIBRARY_PATH")) {
+    project.notes_.push_back(fmt::format(
+        "LD_LIBRARY_PATH names {} in this project: every program that you start on this "
+        "host loads the libraries that a call puts there",
+        Printable(directory)));
+  }
   const mode_t git = KindOf(root, ".git");
+  if (git == 0) {
+    project.repository_above_ = above;
+  }
   std::optional<isolation::GitPointer> pointer;
   if (git == S_IFREG) {
     Result<isolation::GitPointer> followed = isolation::FollowGitFile(root);
@@ -134,13 +204,18 @@ Result<Project> Project::Open(PlantedRule rule, const std::vector<std::string>& 
   project.git_directory_ = pointer          ? pointer->directory
                            : git == S_IFDIR ? root.path + "/.git"
                                             : std::string();
-  project.told_ = ToldChanges(root, project.git_directory_);
+  project.told_ = ToldChanges(root);
   TRY_ASSIGN(ProtectedTree tree, ProtectedTree::Open(Copy(root), options, mounts));
   project.trees_.push_back(std::move(tree));
   if (pointer) {
     TRY(project.OpenGitDirectory(rule, *pointer, mounts));
   } else if (git == S_IFLNK) {
     project.notes_.emplace_back("the project's .git is a link, which is not followed");
+  }
+  for (const ProtectedTree& one : project.trees_) {
+    for (const std::string& directory : one.git_directories()) {
+      project.told_.AddGitDirectory(directory);
+    }
   }
   return project;
 }
@@ -163,10 +238,16 @@ std::vector<isolation::PrivateFile> Project::GitFiles() const {
       {kGitIgnore, std::move(ignored), 0444}};
 }
 
+bool Project::HoldsGit() const {
+  const std::vector<std::string>& held = trees_.front().held_names();
+  return std::find(held.begin(), held.end(), ".git") != held.end();
+}
+
 void Project::AddCache(const HostPath& cache) { caches_.push_back(Copy(cache)); }
 
 // No tool keeps a repository in its cache, so whatever git would take for one was planted.
 Status Project::SettleCache(const HostPath& cache, End& end) const {
+  const OpenedToOwner opened(cache.fd.get());
   const isolation::ProjectScan nothing;
   TRY_ASSIGN(const isolation::ProjectScan found, isolation::ScanProject(cache, &nothing));
   std::set<std::string> planted;  // from the outside in
@@ -185,7 +266,7 @@ Status Project::SettleCache(const HostPath& cache, End& end) const {
       continue;
     }
     moved = path;
-    Planted entry{cache.path + "/" + path, "git", "", false, false};
+    Planted entry{cache.path + "/" + path, "git", ""};
     const Result<std::string> place =
         rule_ == PlantedRule::kKeep ? Result<std::string>(std::string()) : aside.Move(path);
     if (place.ok() && !place->empty()) {
@@ -216,6 +297,7 @@ void Project::TellLocks(End& end) const {
 
 Project::End Project::Settle() {
   End end;
+  const OpenedToOwner opened(root_.fd.get());
   for (size_t i = 0; i < trees_.size(); ++i) {
     Result<std::vector<Planted>> planted = trees_[i].Settle();
     if (!planted.ok()) {

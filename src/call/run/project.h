@@ -5,7 +5,7 @@
 //
 // Where `.git` is a file, as in a linked worktree or a submodule, the git directory it names comes in as well, if that
 // points back (isolation/git_pointer.h), and is protected in the same way. A repository above the project does not come
-// in: the caller named the project, not what is around it.
+// in: the caller named the project, not what is around it. Where the caller does, see project_around.h.
 #pragma once
 
 #include <string>
@@ -30,8 +30,15 @@ class Project {
   // What the caller should know before the call starts; one sentence each.
   const std::vector<std::string>& notes() const { return notes_; }
 
-  // What tells git inside to pass over the placeholders: `git clean -d` and `git stash -u` would remove them, and fail. It
-  // holds for the project's own repository alone, where these names are ours.
+  // The repository that git on the host finds above a project without one of its own, or "". It is not shown inside.
+  const std::string& repository_above() const { return repository_above_; }
+
+  // An empty directory stands for the `.git` that is not there (placeholder.h).
+  bool HoldsGit() const;
+
+  // What tells git inside to pass over the placeholders: `git clean -d` and `git stash -u` would
+  // remove them, and fail. It holds for the project's own repository alone, where these names are
+  // ours.
   std::vector<isolation::PrivateFile> GitFiles() const;
 
   struct End {
@@ -50,6 +57,7 @@ class Project {
 
   isolation::HostPath root_;
   std::string git_directory_;  // of the project's repository; empty if it has none
+  std::string repository_above_;
   PlantedRule rule_ = PlantedRule::kSetAside;
   std::vector<isolation::HostPath> caches_;
   std::vector<ProtectedTree> trees_;  // the project, and perhaps its git directory

@@ -239,6 +239,24 @@ void ProtectedTree::DropPinsInReadOnly() {
   });
 }
 
+std::vector<std::string> ProtectedTree::git_directories() const {
+  std::vector<std::string> paths;
+  paths.reserve(before_.git_directories.size());
+  for (const FoundName& git : before_.git_directories) {
+    paths.push_back(git.path.empty() ? root_.path : root_.path + "/" + git.path);
+  }
+  return paths;
+}
+
+std::vector<std::string> ProtectedTree::protected_names() const {
+  std::vector<std::string> paths;
+  paths.reserve(before_.names.size());
+  for (const FoundName& found : before_.names) {
+    paths.push_back(root_.path + "/" + found.path);
+  }
+  return paths;
+}
+
 Result<ProtectedTree> ProtectedTree::Open(HostPath root, const Options& options,
                                           std::vector<isolation::OpenedMount>& mounts) {
   ProtectedTree tree;

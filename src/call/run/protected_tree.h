@@ -13,7 +13,7 @@
 //
 // After the call: the tree is looked through again. A protected name or git directory that was not there before is
 // planted, and is set aside unless the caller keeps it. So is a program that a git configuration named before there was
-// one. This is for what cannot be held: names deep in the tree, and what stands behind a directory that the payload
+// one, and a list of names by which git would write elsewhere (isolation/git_index.h). This is for what cannot be held: names deep in the tree, and what stands behind a directory that the payload
 // moved. Between making such a name and the end of the call a program on the host can see it (docs/HONEST_LIMITS.md).
 #pragma once
 
@@ -35,6 +35,8 @@ struct Planted {
   std::string set_aside;         // where it is now; empty: it is where it was
   bool written_through = false;  // a link: the program writes where it leads
   bool program = false;          // what a git configuration makes git run
+  bool on_path = false;          // what git finds on the caller's PATH
+  bool names = false;            // git reads or writes files by the names in it
 };
 
 enum class PlantedRule : uint8_t { kSetAside, kKeep };
@@ -44,8 +46,10 @@ class ProtectedTree {
   struct Options {
     PlantedRule rule = PlantedRule::kSetAside;
     bool hold_names = false;            // at the top: policy::ProtectedName::held
-    std::vector<std::string> more;      // further relative paths to protect
+    std::vector<std::string> more;      // further paths to protect, relative, or absolute ones
+                                        // that lead into the tree
     std::vector<std::string> programs;  // further ones that git runs if files are made there
+    std::vector<std::string> on_path;   // and by the caller's PATH
     std::vector<std::string>
         read_only;  // directories that are read-only, though nothing there is protected
     std::vector<std::string> writable;  // directories inside those that are not
@@ -56,11 +60,16 @@ class ProtectedTree {
   static Result<ProtectedTree> Open(isolation::HostPath root, const Options& options,
                                     std::vector<isolation::OpenedMount>& mounts);
 
+  // Those that there were before the call, absolute.
+  std::vector<std::string> git_directories() const;
+  // Protected names that there were before the call, absolute.
+  std::vector<std::string> protected_names() const;
   // The names at the top that a placeholder keeps free, each an empty directory.
   const std::vector<std::string>& held_names() const { return held_names_; }
 
-  // Once nothing runs any more: removes placeholders, finds and sets aside what was planted. What cannot be set aside is
-  // in the list with an empty place. Fails if the tree cannot be looked through.
+  // Once nothing runs any more: removes placeholders, finds planted files and sets them aside. One
+  // that cannot be set aside is in the list with an empty place. Fails if the tree cannot be
+  // searched.
   Result<std::vector<Planted>> Settle();
   // Then: lock files that the call left in git directories. They stay, because a git of the host may hold one.
   const std::vector<std::string>& left_locks() const { return left_locks_; }
@@ -88,6 +97,9 @@ class ProtectedTree {
   bool IsReadOnly(const std::string& path) const;
   bool IsFixed(const isolation::FoundName& found) const;
   std::vector<Planted> FindPlanted(const isolation::ProjectScan& after) const;
+  std::vector<std::string> FindMisleadingLists(const isolation::ProjectScan& after) const;
+  bool AreConflictsHere(const isolation::FoundName& list, const std::string& text,
+                        const std::string& config) const;
 
   isolation::HostPath root_;
   Options options_;
@@ -97,6 +109,7 @@ class ProtectedTree {
   std::set<std::string> pinned_;                // directories that cannot be renamed
   std::set<std::string> watched_;               // paths that must not come into being
   std::set<std::string> programs_;              // where no file may come into being
+  std::set<std::string> on_path_;               // of those, what git would find on PATH
   std::vector<std::string> left_locks_;
   std::vector<Placeholder> placeholders_;
   std::vector<std::string> held_names_;

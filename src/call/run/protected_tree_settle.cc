@@ -60,7 +60,7 @@ std::vector<Planted> ProtectedTree::FindPlanted(const isolation::ProjectScan& af
   std::unordered_set<std::string> names;
   const auto add = [&](const std::string& path, const std::string& run_by, bool link = false) {
     if (!LiesInOneOf(names, path)) {
-      planted.push_back({path, run_by, "", link, false});
+      planted.push_back({path, run_by, "", link});
       names.insert(path);
     }
   };
@@ -90,6 +90,13 @@ std::vector<Planted> ProtectedTree::FindPlanted(const isolation::ProjectScan& af
       add(link.path, "git", !link.above);
     }
   }
+  for (const std::string& path : FindMisleadingLists(after)) {
+    const size_t known = planted.size();
+    add(path, "git");
+    if (planted.size() > known) {
+      planted.back().names = true;
+    }
+  }
   for (const std::string& path : watched_) {
     // Behind a link it is the link that was planted.
     const isolation::TreePath found = isolation::FollowInTree(root_, path);
@@ -106,19 +113,26 @@ std::vector<Planted> ProtectedTree::FindPlanted(const isolation::ProjectScan& af
     const bool file = found.end == isolation::TreePath::End::kInside &&
                       ::fstatat(root_.fd.get(), path.c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0 &&
                       S_ISREG(info.st_mode);
-    if (!file && found.links.empty()) {
+    const bool on_path = on_path_.contains(path);
+    // On PATH there are many such names: a link on the way is one of them only if the last name is there. That one may be a
+    // link to what is not there yet.
+    if (on_path ? ::fstatat(root_.fd.get(), path.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0 ||
+                      S_ISDIR(info.st_mode)
+                : !file && found.links.empty()) {
       continue;
     }
     const size_t known = planted.size();
     add(found.links.empty() ? path : found.links.front(), "git");
     if (planted.size() > known) {
       planted.back().program = true;
+      planted.back().on_path = on_path;
     }
   }
   return planted;
 }
 
 Result<std::vector<Planted>> ProtectedTree::Settle() {
+  const OpenedToOwner opened(root_.fd.get());
   placeholders_.clear();
   Result<isolation::ProjectScan> after = isolation::ScanProject(root_, &before_);
   if (!after.ok()) {

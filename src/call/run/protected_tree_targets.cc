@@ -6,8 +6,12 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 
+#include <algorithm>
+#include <iterator>
+
 #include "base/text.h"
 #include "call/run/protected_tree.h"
+#include "isolation/links_into.h"
 #include "isolation/runtime/real_path.h"
 
 namespace coffer::call {
@@ -20,6 +24,12 @@ Status ProtectedTree::ProtectLinksTo(const isolation::TreePath& target) {
       TRY(Pin(Above(on_the_way)));
       TRY(Mount(on_the_way, policy::Access::kRead));
     }
+  }
+  for (const std::string& directory : target.left) {
+    struct stat info{};
+    const bool there =
+        ::fstatat(root_.fd.get(), directory.c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0;
+    TRY(there ? Pin(directory) : Watch(directory));
   }
   return {};
 }
@@ -37,10 +47,12 @@ Status ProtectedTree::ProtectTarget(const FoundName& link) {
       break;
   }
   if (target.path.empty()) {
-    return Refused("policy.project.link",
-                   fmt::format("{} leads to the project itself, where every file is writable",
-                               Printable(root_.path + "/" + link.path)),
-                   "remove the link");
+    return Refused(
+        "policy.project.link",
+        fmt::format(
+            "{} leads to the project itself, where every file is writable",
+            Printable(link.path.starts_with('/') ? link.path : root_.path + "/" + link.path)),
+        "remove the link, or the setting that names it");
   }
   return ProtectPath(target.path);
 }
@@ -123,10 +135,15 @@ Status ProtectedTree::ProtectPrograms() {
       pointers.push_back(std::string(isolation::DirName(root_.path + "/" + name.path)));
     }
   }
+  isolation::LinksInto links(root_);
   for (const std::string& worktree : pointers) {
     for (const std::string& config : isolation::GitConfigsAt(worktree)) {
       TRY(ProtectGitNames(isolation::NamesInGitConfig(root_, config, {root_.path, worktree})));
     }
+    links.AddRepository(worktree);
+  }
+  for (const std::string& link : links.links()) {
+    TRY(ProtectNamed(link));
   }
   for (const FoundName& git : before_.git_directories) {
     const std::string directory = git.path.empty() ? root_.path : root_.path + "/" + git.path;
@@ -136,7 +153,7 @@ Status ProtectedTree::ProtectPrograms() {
           {root_.path, std::string(isolation::DirName(directory)), directory})));
     }
   }
-  return ProtectGitNames({{}, options_.programs});
+  return ProtectGitNames({{}, options_.programs, options_.on_path});
 }
 
 Status ProtectedTree::ProtectGitNames(const isolation::GitNames& names) {
@@ -146,11 +163,17 @@ Status ProtectedTree::ProtectGitNames(const isolation::GitNames& names) {
   for (const std::string& path : names.to_come) {
     TRY(WatchProgram(path));
   }
+  const std::set<std::string> named = programs_;
+  for (const std::string& path : names.on_path) {
+    TRY(WatchProgram(path));
+  }
+  std::set_difference(programs_.begin(), programs_.end(), named.begin(), named.end(),
+                      std::inserter(on_path_, on_path_.end()));
   return {};
 }
 
-// A program that is not there yet. Nothing is mounted for it: whatever the payload moves, a file that is there in the end
-// was made there.
+// A program that is not there yet. Nothing is mounted for it: whatever the payload moves, a file
+// that is there in the end was made there.
 Status ProtectedTree::WatchProgram(const std::string& path) {
   const isolation::TreePath target = isolation::FollowInTree(root_, path);
   TRY(ProtectLinksTo(target));

@@ -14,7 +14,6 @@
 #include "base/ids.h"
 #include "base/quantity.h"
 #include "base/sys.h"
-#include "base/text.h"
 #include "call/run/begin.h"
 #include "call/run/bound_files.h"
 #include "call/run/caught_signals.h"
@@ -24,11 +23,14 @@
 #include "call/run/launch_egress.h"
 #include "call/run/level.h"
 #include "call/run/network_hint.h"
+#include "call/run/outside_tries.h"
 #include "call/run/prepare.h"
 #include "call/run/run_journal.h"
+#include "call/run/settle_project.h"
 #include "call/run/summary.h"
 #include "call/run/supervise.h"
 #include "call/run/tools_server.h"
+#include "call/run/unshown_tools.h"
 #include "isolation/name_redirect.h"
 #include "isolation/runtime/relocate.h"
 #include "limits/wall_guard.h"
@@ -36,40 +38,28 @@
 namespace coffer::call {
 namespace {
 
-// The closed set of the receipt: what is not a surface of its own is internal.
-std::string ErrorClassOf(const Error& error) {
-  for (const std::string_view surface : {"policy.", "isolation.", "limit.", "egress."}) {
-    if (error.code.starts_with(surface)) {
-      return error.code;
-    }
-  }
-  return error.kind == ErrorKind::kRefused || error.kind == ErrorKind::kNotFound ||
-                 error.kind == ErrorKind::kNotExecutable
-             ? "policy." + error.code
-             : (error.kind == ErrorKind::kHost ? "isolation.host" : "internal");
+void StampEnd(RunOutcome& outcome) {
+  outcome.receipt.finished_at = WallTime();
+  outcome.receipt.duration = outcome.receipt.finished_at - outcome.receipt.requested_at;
 }
 
-RunOutcome Refuse(RunOutcome outcome, Error error) {
+void Refuse(RunOutcome& outcome, Error error) {
   error.code = ErrorClassOf(error);  // stderr and receipt say the same
   outcome.exit_status = ExitOf(error.kind);
   outcome.receipt.outcome = error.kind == ErrorKind::kRefused ? "denied" : "error";
   outcome.receipt.error_class = ErrorClassOf(error);
   outcome.receipt.error_message = error.message;
   outcome.error = std::move(error);
-  outcome.receipt.finished_at = WallTime();
-  outcome.receipt.duration = outcome.receipt.finished_at - outcome.receipt.requested_at;
-  return outcome;
+  StampEnd(outcome);
 }
 
 // Told to end before there was a command to tell.
-RunOutcome InterruptStart(const RunRequest& request, RunOutcome outcome, int signal) {
+void InterruptStart(const RunRequest& request, int signal, RunOutcome& outcome) {
   outcome.exit_status = kExitSignalled + signal;
   outcome.interrupted_by = signal;
   outcome.receipt.outcome = "terminated";
   DescribeNoStart(request, outcome.receipt);
-  outcome.receipt.finished_at = WallTime();
-  outcome.receipt.duration = outcome.receipt.finished_at - outcome.receipt.requested_at;
-  return outcome;
+  StampEnd(outcome);
 }
 
 Error ExecError(const Prepared& prepared, const isolation::BoundaryPlan& plan, int number) {
@@ -93,41 +83,42 @@ Error ExecError(const Prepared& prepared, const isolation::BoundaryPlan& plan, i
           number};
 }
 
-void AddNetworkHint(const RunRequest& request, const isolation::DenialRecorder& denials,
-                    RunOutcome& outcome) {
-  const std::optional<std::string> host = HostOutside(request.command);
-  if (request.egress.empty() && (host || LookedOutside(request, denials))) {
+void AddNetworkHint(const RunRequest& request, const Prepared& prepared,
+                    const OutsideTries& outside, RunOutcome& outcome) {
+  std::optional<std::string> host = HostOutside(request.command);
+  host = host ? host : prepared.script_reaches;
+  if (request.egress.empty() && (host || !outside.denials().empty())) {
     outcome.notes.push_back(
         fmt::format("this call had no network; --allow {} opens one host", host.value_or("HOST")));
   }
 }
 
-void ConcludeEnd(const WatchResult& watched, RunOutcome& outcome) {
+void ConcludeEnd(const SupervisionResult& ended, RunOutcome& outcome) {
   audit::Receipt& receipt = outcome.receipt;
-  if (watched.end.signal != 0) {
-    receipt.exit_signal = watched.end.signal;
-    outcome.exit_status = kExitSignalled + watched.end.signal;
+  if (ended.end.signal != 0) {
+    receipt.exit_signal = ended.end.signal;
+    outcome.exit_status = kExitSignalled + ended.end.signal;
   } else {
-    receipt.exit_code = watched.end.exit_code;
-    outcome.exit_status = watched.end.exit_code;
+    receipt.exit_code = ended.end.exit_code;
+    outcome.exit_status = ended.end.exit_code;
   }
-  receipt.outcome = watched.end.signal != 0      ? "terminated"
-                    : watched.end.exit_code == 0 ? "success"
-                                                 : "error";
-  if (watched.interrupted_by != 0) {
+  receipt.outcome = ended.end.signal != 0      ? "terminated"
+                    : ended.end.exit_code == 0 ? "success"
+                                               : "error";
+  if (ended.interrupted_by != 0) {
     receipt.outcome = "terminated";
-    outcome.interrupted_by = watched.interrupted_by;
-    outcome.exit_status = watched.end.signal != 0 || watched.end.exit_code < 0
-                              ? kExitSignalled + watched.interrupted_by
+    outcome.interrupted_by = ended.interrupted_by;
+    outcome.exit_status = ended.end.signal != 0 || ended.end.exit_code < 0
+                              ? kExitSignalled + ended.interrupted_by
                               : outcome.exit_status;
   }
-  if (watched.breach) {
+  if (ended.breach) {
     receipt.outcome = "terminated";
-    receipt.error_class = std::string(watched.breach->error_class());
-    receipt.error_message = watched.breach->message;
+    receipt.error_class = std::string(ended.breach->error_class());
+    receipt.error_message = ended.breach->message;
     outcome.exit_status = kExitLimit;
-    outcome.error = Error{ErrorKind::kRefused, receipt.error_class, watched.breach->message,
-                          watched.breach->hint, 0};
+    outcome.error = Error{ErrorKind::kRefused, receipt.error_class, ended.breach->message,
+                          ended.breach->hint, 0};
   }
 }
 
@@ -149,50 +140,6 @@ void ConcludeCut(const RunRequest& request, const output::OutputBudget& budget,
                         "allow more with --output SIZE, or leave out --fail-on-cut", 0};
 }
 
-// What the command left in a project. Nothing of it runs any more.
-RunOutcome SettleProject(const RunRequest& request, Project& project, RunOutcome outcome) {
-  outcome.notes.insert(outcome.notes.end(), project.notes().begin(), project.notes().end());
-  Project::End end = project.Settle();
-  size_t left = 0;
-  constexpr size_t kMostPlanted = 256;
-  constexpr size_t kMostWarnings = 20;
-  for (const Planted& planted : end.planted) {
-    const bool stays = planted.set_aside.empty();
-    left += stays && !request.keep_planted ? 1 : 0;
-    if (outcome.receipt.planted.size() < kMostPlanted) {
-      outcome.receipt.planted.push_back(planted.path);
-    }
-    if (outcome.warnings.size() < kMostWarnings) {
-      outcome.warnings.push_back(
-          fmt::format("{} was made by the command, and {} on this host {}; {}",
-                      Printable(planted.path), planted.run_by,
-                      planted.program           ? "runs it, because a git configuration names it"
-                      : planted.written_through ? "writes where it leads"
-                                                : "runs what it says",
-                      request.keep_planted ? "it was kept (--keep-planted)"
-                      : stays              ? "it could not be set aside"
-                                           : "it was set aside as " + Printable(planted.set_aside) +
-                                    (planted.program ? " (--keep-planted leaves it)" : "")));
-    }
-  }
-  if (end.planted.size() > kMostPlanted) {
-    outcome.receipt.planted.back() =
-        fmt::format("and {} more", end.planted.size() - kMostPlanted + 1);
-  }
-  if (end.planted.size() > kMostWarnings) {
-    outcome.warnings.push_back(fmt::format("{} such names were made in all", end.planted.size()));
-  }
-  outcome.notes.insert(outcome.notes.end(), end.notes.begin(), end.notes.end());
-  if (left > 0 && end.failed.ok()) {
-    end.failed =
-        HostFault("isolation.project",
-                  fmt::format("{} names that run code on this host could not be set aside", left),
-                  "the receipt lists them: look at them before you use the project");
-  }
-  return end.failed.ok() ? std::move(outcome)
-                         : Refuse(std::move(outcome), std::move(end.failed.error()));
-}
-
 // Package managers link what they install to their own stores, which other projects are linked to as well.
 void TellLinkedFiles(const std::vector<limits::DiskWatch>& disks, RunOutcome& outcome) {
   uint64_t files = 0;
@@ -211,197 +158,283 @@ void TellLinkedFiles(const std::vector<limits::DiskWatch>& disks, RunOutcome& ou
       files));
 }
 
-// From the resolved request to the end of its boundary.
-RunOutcome RunPrepared(const RunRequest& request, Prepared& prepared, std::optional<Begun> begun,
-                       RunOutcome outcome);
+// A call of `coffer run` on its way: one method for each rung, in the words of call/ladder.h.
+class RunRungs {
+ public:
+  explicit RunRungs(const RunRequest& request) : request_(request) {}
+  RunOutcome Climb();
 
-}  // namespace
+ private:
+  Status Admit();
+  Status Evaluate();
+  Status Record();
+  Status Launch();
+  Status Watch();
+  Status Settle();
+  Status Seal();
 
-RunOutcome RunCall(const RunRequest& request) {
-  RunOutcome outcome;
-  const bool wants_receipt = !request.receipt_path.empty() || request.record != nullptr;
-  // admit
-  outcome.receipt.requested_at = WallTime();
-  if (wants_receipt) {
-    if (request.record != nullptr) {
-      outcome.receipt = request.record->asked();
-    } else if (Result<std::string> id = NewId(); id.ok()) {
-      outcome.receipt.identity.call_id = std::move(id).value();
-    } else {
-      return Refuse(std::move(outcome), std::move(id.error()));
+  Status ClimbToSeal();
+  void TellPublished() const;
+
+  const RunRequest& request_;
+  const bool wants_receipt_ = !request_.receipt_path.empty() || request_.record != nullptr;
+  RunOutcome outcome_;
+  int interrupted_by_ = 0;            // a signal that ended the launch
+  std::optional<Prepared> prepared_;  // by evaluate
+  // The boundary and what serves it, from evaluate on. All of it ends before a project is settled.
+  struct InBoundary {
+    std::optional<Begun> begun;            // launch takes it over
+    std::optional<CaughtSignals> signals;  // from the end of evaluate
+    std::optional<Launched> launched;
+    std::optional<Supervision> supervision;
+    std::optional<HeldAccess> held;
+    std::optional<limits::WallGuard> guard;
+    std::optional<SupervisionResult> ended;  // by watch
+    Status egress;                           // by settle: the end of the egress process
+    Status tools;                            // by settle: the end of the tools' server
+  };
+  std::optional<InBoundary> in_{std::in_place};
+};
+
+RunOutcome RunRungs::Climb() {
+  if (Status climbed = ClimbToSeal(); interrupted_by_ != 0) {
+    InterruptStart(request_, interrupted_by_, outcome_);
+  } else if (!climbed.ok()) {
+    Refuse(outcome_, std::move(climbed.error()));
+  }
+  // A project is settled last, also after an Error: nothing runs in it any more. What is new in it is another program's
+  // if the command was not begun.
+  const bool begun = in_->launched.has_value();
+  in_.reset();
+  if (begun && prepared_->project) {
+    if (Status settled = SettleProject(request_, *prepared_, outcome_); !settled.ok()) {
+      Refuse(outcome_, std::move(settled.error()));
     }
-    DescribeRequest(request, outcome.receipt);
   }
-  // evaluate: until there is a boundary to forward them to, signals end this process as usual
-  std::optional<Begun> begun = BeginAhead(request);
-  Result<Prepared> prepared = Prepare(request);
-  if (!prepared.ok()) {
-    begun.reset();
-    return Refuse(std::move(outcome), std::move(prepared.error()));
-  }
-  outcome.receipt.code_hash = prepared->code_hash;
-  outcome.receipt.runtimes = prepared->runtimes;
-  outcome.receipt.program = prepared->call.program;
-  outcome.receipt.exec = request.envelope.exec;
-  outcome.receipt.overlay = request.envelope.overlay;
-  if (wants_receipt) {
-    DescribeBound(request, *prepared, outcome.receipt);
-  }
-  outcome.notes = prepared->notes;
-  HeedSignals(begun);
-  if (!prepared->mounts.empty()) {
-    begun.reset();  // its cgroup and limits are those of a call without
-  }
-  outcome = RunPrepared(request, *prepared, std::move(begun), std::move(outcome));
-  // settle
-  if (prepared->project) [[unlikely]] {
-    outcome = SettleProject(request, *prepared->project, std::move(outcome));
-  }
-  return outcome;
+  return std::move(outcome_);
 }
 
-namespace {
+// The first Error ends the call.
+Status RunRungs::ClimbToSeal() {
+  TRY(Admit());     // an id and a time
+  TRY(Evaluate());  // paths are judged, the command becomes a program and its files
+  // scan, gate: no surface yet
+  TRY(Record());  // nothing happens that is not on disk before
+  // lease: no surface yet
+  TRY(Launch());  // the boundary, with its layers probed
+  TRY(Watch());   // until it has ended
+  // inspect: no surface yet
+  TRY(Settle());  // what served the boundary ends; exports are taken
+  return Seal();  // the receipt says how it went
+}
 
-RunOutcome RunPrepared(const RunRequest& request, Prepared& prepared, std::optional<Begun> begun,
-                       RunOutcome outcome) {
-  const bool wants_receipt = !request.receipt_path.empty() || request.record != nullptr;
-  const Result<CaughtSignals> signals = begun ? std::move(begun->signals) : CatchSignals();
-  if (!signals.ok()) {
-    return Refuse(std::move(outcome), signals.error());
+// An id and a time, if a receipt is wanted. A declared tool was admitted by its own ladder.
+Status RunRungs::Admit() {
+  audit::Receipt& receipt = outcome_.receipt;
+  receipt.requested_at = WallTime();
+  if (!wants_receipt_) {
+    return {};
   }
-  // record: where a state directory is named, nothing happens that is not on disk before
-  if (request.record != nullptr) [[unlikely]] {
-    if (Status recorded = request.record->Start(outcome.receipt, prepared); !recorded.ok()) {
-      return Refuse(std::move(outcome), std::move(recorded.error()));
-    }
+  if (request_.record != nullptr) {
+    receipt = request_.record->asked();
+  } else {
+    TRY_ASSIGN(receipt.identity.call_id, NewId());
   }
-  // launch
-  const bool probe = wants_receipt || !request.envelope.floor.empty();
-  LaunchOptions options;
-  options.probe = probe;
-  options.ending_fd = signals->ending.get();
-  Result<Launched> launched = LaunchAtLevel(request, prepared, options, begun ? &*begun : nullptr);
-  if (!launched.ok()) {
-    const bool refused = launched.error().kind == ErrorKind::kRefused;
-    if (const int signal = refused ? 0 : TakeEndingSignal(*signals); signal != 0) {
-      return InterruptStart(request, std::move(outcome), signal);
-    }
-    return Refuse(std::move(outcome), std::move(launched.error()));
+  DescribeRequest(request_, receipt);
+  return {};
+}
+
+// Host paths are opened and judged, and the command becomes a program with its files. Signals end this process as
+// usual until the end of this rung. After it they are kept, to be forwarded.
+Status RunRungs::Evaluate() {
+  std::optional<Begun>& begun = in_->begun;
+  begun = BeginAhead(request_);
+  Result<Prepared> prepared = Prepare(request_);
+  if (!prepared.ok()) {
+    begun.reset();
+    return std::move(prepared.error());
   }
-  outcome.receipt.started_at = launched->started_at;
-  DescribeIsolation(request, *launched, outcome.receipt);
-  TellLinkedFiles(launched->disks, outcome);
-  outcome.notes.insert(outcome.notes.end(), launched->notes.begin(), launched->notes.end());
-  // Said now: the caller may have to know a number before the command ends.
-  for (const RunRequest::Publish& port : launched->ports.published()) {
-    if (!request.quiet) {
+  prepared_.emplace(std::move(prepared).value());
+  audit::Receipt& receipt = outcome_.receipt;
+  receipt.code_hash = prepared_->code_hash;
+  receipt.runtimes = prepared_->runtimes;
+  receipt.program = prepared_->call.program;
+  receipt.exec = request_.envelope.exec;
+  receipt.overlay = request_.envelope.overlay;
+  if (wants_receipt_) {
+    DescribeBound(request_, *prepared_, receipt);
+  }
+  outcome_.notes = prepared_->notes;
+  HeedSignals(begun);
+  if (!prepared_->mounts.empty()) {
+    begun.reset();  // its cgroup and limits are those of a call without
+  }
+  if (begun) {
+    in_->signals.emplace(std::move(begun->signals));
+    return {};
+  }
+  TRY_ASSIGN(CaughtSignals signals, CatchSignals());
+  in_->signals.emplace(std::move(signals));
+  return {};
+}
+
+// Where a state directory is named, nothing happens that is not on disk before.
+Status RunRungs::Record() {
+  return request_.record == nullptr ? Status()
+                                    : request_.record->Start(outcome_.receipt, *prepared_);
+}
+
+// Said at the launch: the caller may have to know a number before the command ends.
+void RunRungs::TellPublished() const {
+  for (const RunRequest::Publish& port : in_->launched->ports.published()) {
+    if (!request_.quiet) {
       (void)sys::WriteAll(STDERR_FILENO,
                           fmt::format("coffer: note: 127.0.0.1:{} leads to port {} inside\n",
                                       port.host, port.inside));
     }
   }
-  if (request.record != nullptr) [[unlikely]] {
-    request.record->Launched();
+}
+
+// A boundary with the envelope applied; its layers are probed if a receipt or a floor wants it.
+Status RunRungs::Launch() {
+  LaunchOptions options;
+  options.probe = wants_receipt_ || !request_.envelope.floor.empty();
+  options.ending_fd = in_->signals->ending.get();
+  Result<Launched> result =
+      LaunchAtLevel(request_, *prepared_, options, in_->begun ? &*in_->begun : nullptr);
+  if (!result.ok()) {
+    const bool refused = result.error().kind == ErrorKind::kRefused;
+    interrupted_by_ = refused ? 0 : TakeEndingSignal(*in_->signals);
+    if (interrupted_by_ == 0) {
+      DescribeRefusedNetwork(request_, result.error(), outcome_.receipt);
+    }
+    return std::move(result.error());
   }
-  // watch
-  isolation::Boundary& boundary = *launched->boundary;
-  Watch watch(request.envelope, boundary, launched->cgroup, signals->all.get(), wants_receipt);
-  watch.WatchDisks(std::move(launched->disks));
-  watch.MarkCuts(request.marks_cut);
-  if (launched->asks_for_threads) {
-    watch.CountThreads();
+  Launched& launched = in_->launched.emplace(std::move(result).value());
+  outcome_.receipt.started_at = launched.started_at;
+  DescribeIsolation(request_, launched, outcome_.receipt);
+  TellLinkedFiles(launched.disks, outcome_);
+  outcome_.notes.insert(outcome_.notes.end(), launched.notes.begin(), launched.notes.end());
+  TellPublished();
+  if (request_.record != nullptr) {
+    request_.record->Launched();
   }
-  std::optional<HeldAccess> held;
-  if (request.access != nullptr && launched->egress.running()) {
-    watch.HoldAccess(&held.emplace(launched->egress, *request.access));
+  return {};
+}
+
+// One loop, until the boundary has ended.
+Status RunRungs::Watch() {
+  Launched& launched = *in_->launched;
+  const policy::Envelope& envelope = request_.envelope;
+  RunJournal* const record = request_.record;
+  Supervision& supervision = in_->supervision.emplace(envelope, *launched.boundary, launched.cgroup,
+                                                      in_->signals->all.get(), wants_receipt_);
+  supervision.WatchDisks(std::move(launched.disks));
+  supervision.MarkCuts(request_.marks_cut);
+  supervision.ListBeyond(IncidentGroupOf);
+  if (launched.asks_for_threads) {
+    supervision.CountThreads();
+  }
+  if (request_.access != nullptr && launched.egress.running()) {
+    supervision.HoldAccess(&in_->held.emplace(launched.egress, *request_.access));
   }
   std::optional<Terminal> terminal;
-  if (request.envelope.tty) {
+  if (envelope.tty) {
     terminal.emplace(STDIN_FILENO);
-    watch.AttachTerminal(boundary.TakePty(), &*terminal);
+    supervision.AttachTerminal(launched.boundary->TakePty(), &*terminal);
   } else {
-    watch.Attach(std::move(launched->stdio));
+    supervision.Attach(std::move(launched.stdio));
   }
-  Result<limits::WallGuard> guard =
-      limits::WallGuard::Start(boundary.pidfd(), request.envelope.limits.wall + limits::kWallGrace);
-  if (!guard.ok()) {
-    return Refuse(std::move(outcome), std::move(guard.error()));
+  TRY_ASSIGN(limits::WallGuard guard,
+             limits::WallGuard::Start(launched.boundary->pidfd(),
+                                      envelope.limits.wall + limits::kWallGrace));
+  in_->guard.emplace(std::move(guard));
+  if (record != nullptr) {
+    supervision.Keep(record->reads(), !envelope.tty);
   }
-  if (request.record != nullptr) [[unlikely]] {
-    watch.Keep(request.record->reads(), !request.envelope.tty);
-  }
-  Result<WatchResult> watched = watch.Run(wants_receipt);
+  Result<SupervisionResult> ended = supervision.Run(wants_receipt_);
   terminal.reset();
-  if (request.record != nullptr) [[unlikely]] {
-    request.record->Streams(watch.in().kept(), watch.out().kept(), watch.err().kept());
+  if (record != nullptr) {
+    record->Streams(supervision.in().kept(), supervision.out().kept(), supervision.err().kept());
   }
-  if (!watched.ok()) {
-    return Refuse(std::move(outcome), std::move(watched.error()));
-  }
-  // settle
-  Status egress;
-  if (!launched->not_transparent.empty()) {
-    outcome.notes.push_back(
+  TRY_ASSIGN(in_->ended, std::move(ended));
+  return {};
+}
+
+// Ends everything that served the boundary, and takes the files that the call exports.
+Status RunRungs::Settle() {
+  Launched& launched = *in_->launched;
+  if (!launched.not_transparent.empty()) {
+    outcome_.notes.push_back(
         fmt::format("only programs that use a proxy reached the network: {}; {}",
-                    launched->not_transparent, isolation::kNameRedirectFix));
+                    launched.not_transparent, isolation::kNameRedirectFix));
   }
-  if (held) {
-    outcome.receipt.access = held->Finish();
+  if (in_->held) {
+    outcome_.receipt.access = in_->held->Finish();
   }
-  launched->egress.BeginEnd();
-  Status emptied = launched->cgroup.Remove();  // beside the end of the egress process
-  if (launched->egress.running()) {
-    egress = SettleEgress(launched->egress, outcome);
+  launched.egress.BeginEnd();
+  const Status emptied = launched.cgroup.Remove();  // beside the end of the egress process
+  if (launched.egress.running()) {
+    in_->egress = SettleEgress(launched.egress, outcome_);
   }
   // Their receipts are sealed before this one.
-  Status tools;
-  if (request.tools_server != nullptr) {
-    tools = request.tools_server->Finish();
+  if (request_.tools_server != nullptr) {
+    in_->tools = request_.tools_server->Finish();
   }
-  if (watched->end.exec_error == 0) {
-    ExportFiles(request, prepared, *launched, outcome);
-    TellLostFiles(request, prepared, *launched, outcome);
+  if (in_->ended->end.exec_error == 0) {
+    ExportFiles(request_, *prepared_, launched, outcome_);
+    TellLostFiles(request_, *prepared_, launched, outcome_);
   }
-  if (Status removed = launched->scratch.Remove(); !removed.ok()) {
-    return Refuse(std::move(outcome), std::move(removed.error()));
+  TRY(launched.scratch.Remove());
+  return emptied;
+}
+
+// The receipt says how the call went. The caller of RunCall writes it.
+Status RunRungs::Seal() {
+  Supervision& supervision = *in_->supervision;
+  const isolation::PayloadEnd& end = in_->ended->end;
+  StampEnd(outcome_);
+  const bool tells = wants_receipt_ || !request_.egress.empty() || end.exit_code != 0;
+  const OutsideTries outside(
+      request_, *in_->launched, supervision.denials(),
+      tells ? OutsideTries::Counters::kRead : OutsideTries::Counters::kLeave);
+  if (wants_receipt_) {
+    DescribeEnd(request_, *in_->launched->boundary, supervision, *in_->ended, outside,
+                outcome_.receipt);
   }
-  if (!emptied.ok()) {
-    return Refuse(std::move(outcome), std::move(emptied.error()));
+  if (end.exec_error != 0) {
+    return ExecError(*prepared_, *in_->launched->plan, end.exec_error);
   }
-  // seal
-  outcome.receipt.finished_at = WallTime();
-  outcome.receipt.duration = outcome.receipt.finished_at - outcome.receipt.requested_at;
-  if (wants_receipt) {
-    DescribeEnd(request, boundary, watch, *watched, outcome.receipt);
-  }
-  if (watched->end.exec_error != 0) {
-    return Refuse(std::move(outcome),
-                  ExecError(prepared, *launched->plan, watched->end.exec_error));
-  }
-  ConcludeEnd(*watched, outcome);
+  ConcludeEnd(*in_->ended, outcome_);
   // Programs that try again and again without a network end at their wall time.
-  if (outcome.receipt.outcome == "error" || outcome.receipt.error_class == "limit.wall") {
-    AddNetworkHint(request, watch.denials(), outcome);
+  if (outcome_.receipt.outcome == "error" || outcome_.receipt.error_class == "limit.wall") {
+    AddNetworkHint(request_, *prepared_, outside, outcome_);
   }
-  const bool bad_call =
-      watched->end.signal == SIGSYS || watched->end.exit_code == kExitSignalled + SIGSYS;
-  if (bad_call && watch.denials().denials().empty()) {
-    outcome.notes.emplace_back(
+  if (outcome_.receipt.outcome == "error") {
+    for (std::string& note : UnshownTools(request_, *prepared_)) {
+      outcome_.notes.push_back(std::move(note));
+    }
+  }
+  if (std::optional<std::string> note = outside.Note(); note) {
+    outcome_.notes.push_back(std::move(*note));
+  }
+  const bool bad_call = end.signal == SIGSYS || end.exit_code == kExitSignalled + SIGSYS;
+  if (bad_call && supervision.denials().denials().empty()) {
+    outcome_.notes.emplace_back(
         "a program was ended by SIGSYS for a system call of another machine: 32-bit programs do "
         "not run here");
   }
-  if (watch.budget().truncated()) {
-    ConcludeCut(request, watch.budget(), outcome);
+  if (supervision.budget().truncated()) {
+    ConcludeCut(request_, supervision.budget(), outcome_);
   }
-  if (!egress.ok() && !outcome.error) {
-    return Refuse(std::move(outcome), std::move(egress.error()));
+  if (!in_->egress.ok() && !outcome_.error) {
+    return in_->egress;
   }
-  if (!tools.ok() && !outcome.error) {
-    return Refuse(std::move(outcome), std::move(tools.error()));
-  }
-  return outcome;
+  return outcome_.error ? Status() : in_->tools;
 }
 
 }  // namespace
+
+RunOutcome RunCall(const RunRequest& request) { return RunRungs(request).Climb(); }
 
 }  // namespace coffer::call

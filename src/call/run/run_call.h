@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One call of `coffer run`, from request to receipt: the ladder of the design, as far as its surfaces exist.
+// One call of `coffer run`, from request to receipt. run_call.cc has its rungs in order, in the words of call/ladder.h.
 #pragma once
 
 #include <optional>
@@ -23,7 +23,6 @@ struct RunOutcome {
 };
 
 // Never fails: every way to end is an outcome with a receipt.
-// `begun` is a boundary that was begun before the request was read, or none.
 RunOutcome RunCall(const RunRequest& request);
 
 }  // namespace coffer::call

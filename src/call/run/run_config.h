@@ -7,7 +7,9 @@
 // Named profiles are tables of flags (run_profile.h). A toolchain is a directory of programs that
 // the caller vouches for. A first line, an ELF header or a link may name files there, which
 // otherwise only the caller's own words may (isolation/opened_runtime.h). In return no toolchain,
-// and not this file, can be mounted writable. Declared tools and the daemon do not read it.
+// and not this file, can be mounted writable, by whatever call of this user. What may be named there counts for `coffer
+// run` and `coffer shell` alone: declared tools have their declared runtimes. The daemon reads the file of the user and
+// environment that it is started with, when it starts, and lets no call write to a toolchain of it.
 #pragma once
 
 #include <map>

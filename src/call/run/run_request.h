@@ -40,7 +40,8 @@ struct RunRequest {
   RunJournal* record = nullptr;  // the same, opened; null: it is not recorded
   bool quiet = false;
   bool trace = false;
-  bool reads_config = false;  // the caller's own run.toml counts (run_config.h): `coffer run` alone
+  bool reads_config =
+      false;  // files may name what lies in toolchains of the caller's run.toml (run_config.h)
   bool runtimes_only = false;  // the program is one of the runtimes', never another of the host
   isolation::OwnWords own;
   // A process that lives as long as its session, and the ports on which it is reached there (port_forwarder.h).
@@ -81,6 +82,8 @@ struct RunRequest {
   // Beside the request on the wire.
   std::string parent;
   uint32_t tenant = 0;  // its number in the store; 0: none
+  // In the daemon: in its tenant's share of the processors (limits/cgroup/tenant_level.h). Never on the wire.
+  bool shares_cycles = false;
   isolation::UidRange
       uids;  // as root: made from the tenant by the warden, or by `coffer call` (tenant_uids.h)
 };

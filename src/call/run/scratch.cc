@@ -33,8 +33,7 @@ Status CheckParent(const std::string& parent) {
   }
   const bool shared = (info.st_mode & (S_IWGRP | S_IWOTH)) != 0 && (info.st_mode & S_ISVTX) == 0;
   if (shared || (info.st_uid != 0 && info.st_uid != ::geteuid())) {
-    return Refused("isolation.scratch",
-                   fmt::format("other users can replace what is made in {}", parent),
+    return Refused("isolation.scratch", fmt::format("other users can replace files in {}", parent),
                    "set TMPDIR to a directory of your own, or leave it out");
   }
   return {};
@@ -73,6 +72,7 @@ Result<Scratch> Scratch::Make(const std::vector<isolation::Input>& inputs) {
   for (const isolation::Input& input : inputs) {
     TRY_ASSIGN(const UniqueFd file, sys::OpenAt(scratch.in_.get(), input.name,
                                                 O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0444));
+    // The mode of open(2) is narrowed by the caller's umask.
     (void)::fchmod(file.get(), 0444);
     TRY(sys::WriteAll(file.get(), input.content));
     if (::symlinkat((name + "/in/" + input.name).c_str(), scratch.workspace_.get(),
@@ -109,6 +109,8 @@ Status Scratch::GiveTo(uint32_t uid) const {
       return HostFault("isolation.scratch", "cannot give the scratch directory to the boundary");
     }
   }
+  // The directory above its parts stays ours: the boundary may pass through it as its group, and
+  // may not rename or remove them.
   if (::fchownat(root_.get(), "", ::geteuid(), uid, AT_EMPTY_PATH) != 0 ||
       ::fchmodat(root_.get(), ".", 0710, 0) != 0) {
     return HostFault("isolation.scratch", "cannot let the boundary into its scratch directory");
@@ -144,6 +146,7 @@ size_t SweepScratch() {
     pid_t pid = 0;
     int64_t made = 0;
     const char* const end = entry.name.data() + entry.name.size();
+    // The name is PREFIX pid - time in hexadecimal - six letters of mkdtemp.
     const auto [after, problem] = std::from_chars(entry.name.data() + kPrefix.size(), end, pid);
     if (problem != std::errc() || after == end ||
         std::from_chars(after + 1, end, made, 16).ec != std::errc()) {

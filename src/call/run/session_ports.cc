@@ -4,7 +4,6 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <signal.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -16,6 +15,7 @@
 #include <utility>
 
 #include "base/exit_codes.h"
+#include "base/passed_fds.h"
 #include "base/sys.h"
 #include "call/run/egress_listeners.h"
 #include "call/run/port_forwarder.h"
@@ -53,6 +53,7 @@ bool LeavePower(uint32_t uid, pid_t parent, Nanos cpu) {
   }
   const auto seconds =
       static_cast<rlim_t>(std::chrono::duration_cast<std::chrono::seconds>(cpu).count() + 1);
+  // No more CPU time than the call itself may have.
   const rlimit time{seconds, seconds};
   const rlimit files{256, 256};
   return Syscall(SYS_prctl, PR_SET_DUMPABLE, 0, 0, 0, 0) >= 0 &&
@@ -120,6 +121,8 @@ Result<std::vector<sock_filter>> ForwarderFilter(uint64_t pool) {
   using isolation::kAllow;
   using isolation::kLowHalf;
   isolation::Profile profile;
+  // The process relays bytes of payloads. It has the system calls for relaying, and none that makes
+  // a socket.
   profile.fallback = isolation::FailWith(EPERM);
   for (const char* name :
        {"recvfrom", "recvmsg", "accept4", "shutdown", "poll", "ppoll", "getsockopt", "brk", "mmap",
@@ -128,6 +131,8 @@ Result<std::vector<sock_filter>> ForwarderFilter(uint64_t pool) {
     profile.rules.push_back({name, kAllow, {}});
   }
   profile.rules.push_back(
+      // Only the sockets of its pool, which are numbered from 1 and belong to the boundary's
+      // network. Nor are they closed: it could not make others.
       {"connect",
        kAllow,
        {{0, Compare::kGreaterEqual, 1, kLowHalf}, {0, Compare::kLessEqual, pool, kLowHalf}}});
@@ -157,19 +162,7 @@ Status SendPortOffer(int channel, uint16_t port, int listener, int life) {
   PortOffer offer;
   offer.port = port;
   const int given[2] = {listener, life};
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(given))] = {};
-  iovec part{&offer, sizeof(offer)};
-  msghdr header{};
-  header.msg_iov = &part;
-  header.msg_iovlen = 1;
-  header.msg_control = control;
-  header.msg_controllen = sizeof(control);
-  cmsghdr* const rights = CMSG_FIRSTHDR(&header);
-  rights->cmsg_level = SOL_SOCKET;
-  rights->cmsg_type = SCM_RIGHTS;
-  rights->cmsg_len = CMSG_LEN(sizeof(given));
-  memcpy(CMSG_DATA(rights), given, sizeof(given));
-  const long sent = Syscall(SYS_sendmsg, channel, Arg(&header), MSG_NOSIGNAL | MSG_DONTWAIT);
+  const long sent = SendWithFds(channel, std::as_bytes(std::span(&offer, 1)), given, MSG_DONTWAIT);
   return sent < 0 ? Status(PortError("cannot hand a listener to the forwarder", sent)) : Status();
 }
 

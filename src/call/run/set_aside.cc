@@ -12,6 +12,8 @@
 #include <algorithm>
 
 #include "base/sys.h"
+#include "isolation/project_scan.h"
+#include "policy/protected_names.h"
 
 namespace coffer::call {
 namespace {
@@ -21,41 +23,42 @@ constexpr size_t kLongestPiece = 2000;  // of a path; PATH_MAX is 4096, a name h
 
 std::string NameOf(int fd) { return fmt::format("/proc/self/fd/{}", fd); }
 
-// A directory that its owner may change for a moment.
-class OpenedToOwner {
- public:
-  explicit OpenedToOwner(int fd) : name_(NameOf(fd)) {
-    struct stat info{};
-    if (::fstat(fd, &info) == 0) {
-      mode_ = info.st_mode & 07777;
-      (void)::chmod(name_.c_str(), mode_ | 0700);
-    }
-  }
-  ~OpenedToOwner() { (void)::chmod(name_.c_str(), mode_); }
-  OpenedToOwner(const OpenedToOwner&) = delete;
-  OpenedToOwner& operator=(const OpenedToOwner&) = delete;
-
- private:
-  std::string name_;
-  mode_t mode_ = 0700;
-};
-
 // "packages/a/.vscode" as one name.
 std::string FlatName(size_t number, const std::string& path) {
   std::string flat = fmt::format("{}+{}", number, path);
   std::replace(flat.begin(), flat.end(), '/', '+');
+  // The number in front keeps names apart that are cut at the same place.
   return flat.size() <= kLongestName ? flat : flat.substr(0, kLongestName);
 }
 
 }  // namespace
+
+OpenedToOwner::OpenedToOwner(int fd) : name_(NameOf(fd)) {
+  struct stat info{};
+  // Setting a mode can take the bit for the group away: one that is open stays as it is.
+  if (::fstat(fd, &info) == 0 && (info.st_mode & 0700) != 0700) {
+    mode_ = info.st_mode & 07777;
+    (void)::chmod(name_.c_str(), *mode_ | 0700);
+  }
+}
+
+OpenedToOwner::~OpenedToOwner() {
+  if (mode_) {
+    (void)::chmod(name_.c_str(), *mode_);
+  }
+}
 
 Status SetAside::MakeDirectory() {
   uint32_t random = 0;
   raw::Syscall(SYS_getrandom, raw::Arg(&random), sizeof(random), 0);
   const std::string name = fmt::format(".coffer-planted-{:08x}", random);
   TRY(sys::MakeDirAt(root_.fd.get(), name, 0700));
+  // The payload may have given the project an access list for what is made in it: it comes before the mode.
+  TRY_ASSIGN(const UniqueFd made,
+             sys::OpenAt(root_.fd.get(), name, O_PATH | O_DIRECTORY | O_NOFOLLOW));
+  (void)::chmod(NameOf(made.get()).c_str(), 0700);
   TRY_ASSIGN(directory_, sys::OpenAt(root_.fd.get(), name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW));
-  // As root: what was planted belongs to the project's owner, who is to look at it.
+  // As root: the directory belongs to the project's owner, who has to look at the planted files.
   if (::geteuid() == 0 && ::fchown(directory_.get(), root_.owner, root_.group) != 0) {
     return HostFault("isolation.project", "cannot give the set-aside directory to its owner");
   }
@@ -105,7 +108,66 @@ Result<std::string> SetAside::Move(const std::string& path) {
   if (moved < 0) {
     return sys::ErrnoError("isolation.project", fmt::format("cannot set {} aside", path), moved);
   }
+  TRY(Disarm(flat, path));
   return name_ + "/" + flat;
+}
+
+Status SetAside::Take(const isolation::TreeWalk::Directory& from, const std::string& name,
+                      const std::string& path, std::string& flat) {
+  const OpenedToOwner opened(from.fd);
+  flat = FlatName(++count_, path + "/.../" + name);
+  const long taken = raw::Syscall(SYS_renameat2, from.fd, raw::Arg(name.c_str()), directory_.get(),
+                                  raw::Arg(flat.c_str()), RENAME_NOREPLACE);
+  return taken < 0
+             ? Status(sys::ErrnoError("isolation.project",
+                                      fmt::format("cannot take {} out of {}", name, path), taken))
+             : Status();
+}
+
+Status SetAside::Disarm(const std::string& moved, const std::string& path) {
+  // Directories that are still to be looked through; one that was taken out of another may hold more.
+  std::vector<std::string> left = {moved};
+  while (!left.empty()) {
+    const std::string flat = std::move(left.back());
+    left.pop_back();
+    Result<UniqueFd> opened =
+        sys::OpenNoLinks(directory_.get(), flat, O_PATH | O_DIRECTORY | O_NOFOLLOW);
+    if (!opened.ok()) {
+      if (opened.error().sys_errno == ENOTDIR || opened.error().sys_errno == ELOOP) {
+        continue;  // a file or a link
+      }
+      return std::move(opened.error());
+    }
+    isolation::HostPath directory;
+    directory.fd = std::move(opened).value();
+    directory.path = root_.path + "/" + name_ + "/" + flat;
+    directory.directory = true;
+    isolation::TreeWalk walk(
+        directory, "repositories and settings",
+        [&](const isolation::TreeWalk::Directory& here) -> Status {
+          std::vector<std::string> names;
+          std::erase_if(here.entries, [&](const sys::DirEntry& entry) {
+            const bool known = policy::FindProtectedName(entry.name, here.name) != nullptr;
+            if (known) {
+              names.push_back(entry.name);
+            }
+            return known;
+          });
+          struct stat info{};
+          if (isolation::LooksLikeGit(here) &&
+              ::fstatat(here.fd, "HEAD", &info, AT_SYMLINK_NOFOLLOW) == 0 &&
+              !S_ISDIR(info.st_mode)) {
+            names.emplace_back("HEAD");
+          }
+          for (const std::string& name : names) {
+            TRY(Take(here, name, path, left.emplace_back()));
+          }
+          return {};
+        },
+        isolation::TreeWalk::Closed::kOpen);
+    TRY(walk.Run());
+  }
+  return {};
 }
 
 }  // namespace coffer::call

@@ -2,6 +2,7 @@
 #include "call/run/summary.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,6 +11,7 @@
 #include "base/hash.h"
 #include "base/quantity.h"
 #include "call/run/egress_messages.h"
+#include "isolation/seccomp/profile.h"
 #include "isolation/seccomp/waiting_thread.h"
 #include "policy/scrub.h"
 
@@ -64,13 +66,21 @@ audit::CapUse Use(uint64_t cap, std::optional<uint64_t> used, const char* unit, 
   return {cap, used, unit, breached, enforced};
 }
 
-// What a refused system call needs. A datagram socket of AF_UNIX is a matter of what is shown, not of the profile.
-std::string FixFor(const isolation::DeniedCall& denied, policy::Level level) {
+// What a refused system call needs. Sockets are a matter of the level and of what is shown first, then of the profile.
+std::string FixFor(const isolation::DeniedCall& denied, const policy::Envelope& envelope,
+                   policy::Level level) {
+  if (denied.syscall == "socket" && level == policy::Level::kProcess) {
+    return "use --level container: the process level has no sockets";
+  }
   const bool makes_socket = denied.syscall == "socket" || denied.syscall == "socketpair";
   if (makes_socket && denied.arguments.starts_with("AF_UNIX, SOCK_DGRAM") &&
       level == policy::Level::kContainer) {
     return "name what is needed with --runtime, without mounts: datagrams work where no directory "
            "of the host is shown; streams and packets work here";
+  }
+  const bool named = denied.syscall != "others";
+  if (named && !isolation::CompatAllowsMore(denied.syscall, envelope.syscalls)) {
+    return "no flag and no profile allows it: docs/SECCOMP.md says why";
   }
   return "use --seccomp compat, or a profile that allows it";
 }
@@ -83,32 +93,29 @@ std::string EnvelopeIdOf(const RunRequest& request) {
   return HashOf(policy::CanonicalForm(request.envelope) + "\n" + EncodeGrants(request.egress));
 }
 
-using Why = isolation::RefusedConnect::Why;
-
-bool IsOutside(const isolation::DeniedCall& denied) {
-  return denied.connect == Why::kNoRoute || denied.connect == Why::kNoNames;
-}
-
-// A name server is looked for before anything is said about the name. With hosts to reach there is
-// one, which tells itself what it refused.
-void AddOutside(const RunRequest& request, const isolation::DeniedCall& denied,
-                audit::Receipt& receipt) {
-  const bool names = denied.connect == Why::kNoNames;
-  if (names && !request.egress.empty()) {
-    return;
-  }
-  receipt.denials.push_back({"egress", names ? "resolve" : "connect", denied.arguments, "egress",
-                             request.egress.empty() ? "this call has no network"
-                                                    : "hosts are reached by their names only",
-                             "name the host: --allow HOST[:PORT], in a manifest [[network.allow]]",
-                             denied.count});
-}
-
 }  // namespace
 
-bool LookedOutside(const RunRequest& request, const isolation::DenialRecorder& denials) {
-  return request.egress.empty() &&
-         std::any_of(denials.denials().begin(), denials.denials().end(), IsOutside);
+void DescribeRefusedNetwork(const RunRequest& request, const Error& error,
+                            audit::Receipt& receipt) {
+  if (error.kind != ErrorKind::kRefused || error.code != "policy.egress") {
+    return;
+  }
+  const std::vector<std::string>& allow = request.egress.allow;
+  receipt.denials.push_back({"egress", "connect",
+                             allow.empty() ? "network" : fmt::format("{}", fmt::join(allow, ", ")),
+                             error.code, error.message, error.hint, 1});
+}
+
+std::string ErrorClassOf(const Error& error) {
+  for (const std::string_view surface : {"policy.", "isolation.", "limit.", "egress."}) {
+    if (error.code.starts_with(surface)) {
+      return error.code;
+    }
+  }
+  return error.kind == ErrorKind::kRefused || error.kind == ErrorKind::kNotFound ||
+                 error.kind == ErrorKind::kNotExecutable
+             ? "policy." + error.code
+             : (error.kind == ErrorKind::kHost ? "isolation.host" : "internal");
 }
 
 void DescribeRequest(const RunRequest& request, audit::Receipt& receipt) {
@@ -168,6 +175,9 @@ void DescribeIsolation(const RunRequest& /*request*/, const Launched& launched,
         {std::string(policy::LayerName(layer)), ReasonFor(layer, launched), StandIn(layer)});
   }
   const isolation::BoundaryPlan& plan = *launched.plan;
+  if (!launched.sends_uncounted.empty()) {
+    receipt.missing.push_back({"send-counts", launched.sends_uncounted, ""});
+  }
   if (!launched.boundary->counters_bounded() &&
       !(plan.level == policy::Level::kProcess && plan.own_uid)) {
     receipt.missing.push_back(
@@ -204,17 +214,17 @@ void DescribeNoStart(const RunRequest& request, audit::Receipt& receipt) {
   };
 }
 
-void DescribeEnd(const RunRequest& request, const isolation::Boundary& boundary, Watch& watch,
-                 const WatchResult& watched, audit::Receipt& receipt) {
+void DescribeEnd(const RunRequest& request, const isolation::Boundary& boundary,
+                 Supervision& supervision, const SupervisionResult& ended,
+                 const OutsideTries& outside, audit::Receipt& receipt) {
   const policy::Limits& caps = request.envelope.limits;
-  const limits::Usage& usage = watched.usage;
-  const limits::Events& events = watched.events;
+  const limits::Usage& usage = ended.usage;
+  const limits::Events& events = ended.events;
   const auto reached = [&](limits::Cap cap) {
-    return (watched.breach && watched.breach->cap == cap) ||
-           limits::Reached(cap, caps, usage, events);
+    return (ended.breach && ended.breach->cap == cap) || limits::Reached(cap, caps, usage, events);
   };
   using limits::Cap;
-  const Enforced& enforced = watched.enforced;
+  const Enforced& enforced = ended.enforced;
   constexpr bool kAlways = true;
   receipt.limits = {
       {"cpu", Use(static_cast<uint64_t>(caps.cpu.count()), static_cast<uint64_t>(usage.cpu.count()),
@@ -228,17 +238,27 @@ void DescribeEnd(const RunRequest& request, const isolation::Boundary& boundary,
       {"open_files", Use(caps.open_files, std::nullopt, "count", false, kAlways)},
       {"disk",
        Use(caps.disk, std::max(events.disk_bytes, events.full_place ? events.full_place->bytes : 0),
-           "bytes", watched.quota_full || reached(Cap::kDisk), enforced.disk)},
+           "bytes", ended.quota_full || reached(Cap::kDisk), enforced.disk)},
       {"io", Use(caps.io, usage.io_bytes, "bytes", reached(Cap::kIo), enforced.io)},
       {"output",
-       Use(caps.output, events.output_bytes, "bytes", watch.budget().truncated(), kAlways)},
+       Use(caps.output, events.output_bytes, "bytes", supervision.budget().truncated(), kAlways)},
   };
+  if (enforced.looks_beside_cgroup) {
+    // Counted against the same cap, but only looked at: it has an entry of its own, so that the cgroup's figure stays exact.
+    receipt.limits.emplace_back(
+        "uncounted_memory",
+        Use(caps.memory, usage.uncounted_peak, "bytes",
+            usage.uncounted_peak > 0 && reached(Cap::kMemory), /*enforced=*/false));
+  }
   const std::string rule =
       "seccomp." + std::string(policy::SyscallProfileName(request.envelope.syscalls));
+  receipt.denials.insert(receipt.denials.end(), outside.denials().begin(), outside.denials().end());
+  if (outside.unreadable()) {
+    receipt.missing.push_back({"send-counts", "the network's counters cannot be read", ""});
+  }
   std::map<std::string, uint64_t> by_name;
-  for (const isolation::DeniedCall& denied : watch.denials().denials()) {
-    if (IsOutside(denied)) {
-      AddOutside(request, denied, receipt);
+  for (const isolation::DeniedCall& denied : supervision.denials().denials()) {
+    if (OutsideTries::IsOne(denied)) {
       continue;
     }
     by_name[denied.syscall] += denied.count;
@@ -259,18 +279,18 @@ void DescribeEnd(const RunRequest& request, const isolation::Boundary& boundary,
            "give it with --rw, or a copy with --in", denied.count});
       continue;
     }
-    receipt.denials.push_back({"isolation", "syscall",
-                               fmt::format("{}({})", denied.syscall, denied.arguments), rule,
-                               "the system call is not in the profile; it was answered EPERM",
-                               FixFor(denied, boundary.plan().level), denied.count});
+    receipt.denials.push_back(
+        {"isolation", "syscall", fmt::format("{}({})", denied.syscall, denied.arguments), rule,
+         "the system call is not in the profile; it was answered EPERM",
+         FixFor(denied, request.envelope, boundary.plan().level), denied.count});
   }
   receipt.syscalls_denied.assign(by_name.begin(), by_name.end());
   receipt.denials_recorded = boundary.denials_recorded();
-  receipt.output_bytes = watch.budget().delivered;
-  receipt.output_produced = watch.budget().produced;
-  receipt.output_truncated = watch.budget().truncated();
-  receipt.output_sha256 = watch.out().Digest();
-  receipt.stderr_sha256 = watch.err().Digest();
+  receipt.output_bytes = supervision.budget().delivered;
+  receipt.output_produced = supervision.budget().produced;
+  receipt.output_truncated = supervision.budget().truncated();
+  receipt.output_sha256 = supervision.out().Digest();
+  receipt.stderr_sha256 = supervision.err().Digest();
   receipt.steps_us = boundary.StepTimes();
 }
 

@@ -26,6 +26,8 @@ using raw::Arg;
 using raw::Syscall;
 
 constexpr Nanos kFirstTick = std::chrono::milliseconds(20);
+// Between a signal that asks the command to end and SIGKILL. As long as that, output is still taken
+// to a reader that does not read.
 constexpr Nanos kGrace = std::chrono::seconds(2);
 
 // Adds descriptors to a poll set and tells afterwards which fired. A descriptor of -1 is left out by the kernel.
@@ -51,8 +53,8 @@ class PollSet {
 
 }  // namespace
 
-Watch::Watch(const policy::Envelope& envelope, isolation::Boundary& boundary,
-             limits::Cgroup& cgroup, int signal_fd, bool hashing)
+Supervision::Supervision(const policy::Envelope& envelope, isolation::Boundary& boundary,
+                         limits::Cgroup& cgroup, int signal_fd, bool hashing)
     : envelope_(envelope),
       boundary_(boundary),
       cgroup_(cgroup),
@@ -62,15 +64,16 @@ Watch::Watch(const policy::Envelope& envelope, isolation::Boundary& boundary,
       err_(STDERR_FILENO, &budget_, hashing),
       in_(STDIN_FILENO) {}
 
-void Watch::Attach(SupervisorStdio stdio) {
+void Supervision::Attach(SupervisorStdio stdio) {
   out_.Attach(std::move(stdio.out));
   err_.Attach(std::move(stdio.err));
   in_.Attach(std::move(stdio.in));
 }
 
-void Watch::AttachTerminal(UniqueFd master, Terminal* own_terminal) {
+void Supervision::AttachTerminal(UniqueFd master, Terminal* own_terminal) {
   pty_ = std::move(master);
   ::fcntl(pty_.get(), F_SETFL, O_RDWR | O_NONBLOCK);
+  // One descriptor for each owner: output, input, and the window's size.
   out_.Attach(UniqueFd(::fcntl(pty_.get(), F_DUPFD_CLOEXEC, 3)));
   in_.Attach(UniqueFd(::fcntl(pty_.get(), F_DUPFD_CLOEXEC, 3)));
   own_terminal_ = own_terminal;
@@ -78,7 +81,7 @@ void Watch::AttachTerminal(UniqueFd master, Terminal* own_terminal) {
 }
 
 // No process inside reads it any more. The process that writes to our stdin must hear of that, as it would without us.
-void Watch::ReleaseStdin() {
+void Supervision::ReleaseStdin() {
   if (!std::exchange(stdin_released_, true)) {
     const Result<UniqueFd> null = sys::Open("/dev/null", O_RDONLY);
     if (null.ok()) {
@@ -87,7 +90,7 @@ void Watch::ReleaseStdin() {
   }
 }
 
-limits::Events Watch::EventsNow() const {
+limits::Events Supervision::EventsNow() const {
   limits::Events events;
   events.refusals_unseen = !cgroup_.layers().Has(policy::Layer::kCgroupPids);
   events.wall = deadline_.elapsed();
@@ -100,14 +103,14 @@ limits::Events Watch::EventsNow() const {
   return events;
 }
 
-void Watch::Breached(limits::Breach breach) {
+void Supervision::Breached(limits::Breach breach) {
   if (!breach_ && !ended_) {
     breach_ = std::move(breach);
     boundary_.Kill();
   }
 }
 
-void Watch::Interrupt(int signal) {
+void Supervision::Interrupt(int signal) {
   if (interrupted_by_ != 0) {
     boundary_.Kill();  // asked twice
     return;
@@ -117,7 +120,7 @@ void Watch::Interrupt(int signal) {
   boundary_.Forward(signal);
 }
 
-void Watch::OnSignal() {
+void Supervision::OnSignal() {
   signalfd_siginfo info{};
   while (Syscall(SYS_read, signal_fd_, Arg(&info), sizeof(info)) ==
          static_cast<long>(sizeof(info))) {
@@ -150,7 +153,7 @@ void Watch::OnSignal() {
   }
 }
 
-limits::TreeUsage& Watch::Tree() {
+limits::TreeUsage& Supervision::Tree() {
   if (tree_ == nullptr) {
     tree_ = std::make_unique<limits::TreeUsage>(boundary_.init_pid(), envelope_.limits.memory);
     for (const UniqueFd& place : boundary_.tmpfs()) {
@@ -164,8 +167,18 @@ limits::TreeUsage& Watch::Tree() {
   return *tree_;
 }
 
-// How full the private places got. Their own limit made writes fail; here it is only reported.
-void Watch::CheckPrivatePlaces() {
+// What lies in /workspace, if it is not a directory of the host: a program may remove it before the end.
+void Supervision::LookAtWorkspace() {
+  const std::vector<UniqueFd>& places = boundary_.tmpfs();
+  struct statfs info;
+  if (envelope_.workspace.empty() && !places.empty() &&
+      ::fstatfs(places.front().get(), &info) == 0) {
+    disks_.AtLeast((info.f_blocks - info.f_bfree) * static_cast<uint64_t>(info.f_bsize));
+  }
+}
+
+// How full the private places are at the end. Their own limit made writes fail; here it is only reported.
+void Supervision::CheckPrivatePlaces() {
   // In the order of isolation/compose.cc: /workspace, unless it is a directory of the host, and /tmp.
   bool workspace = envelope_.workspace.empty();
   for (const UniqueFd& place : boundary_.tmpfs()) {
@@ -188,31 +201,36 @@ void Watch::CheckPrivatePlaces() {
 }
 
 // A moment between half of `around` and one and a half from now: what is sampled must not foresee the samples.
-Nanos Watch::Sometime(Nanos around) const {
+Nanos Supervision::Sometime(Nanos around) const {
   uint32_t random = 0;
   Syscall(SYS_getrandom, Arg(&random), sizeof(random), 0);
   return BootTime() + around / 2 + Nanos(around.count() * (random >> 16) / 65536);
 }
 
-void Watch::CheckUsage() {
+void Supervision::CheckUsage() {
   const bool by_cgroup = cgroup_.layers().Has(policy::Layer::kCgroupCpu) &&
                          cgroup_.layers().Has(policy::Layer::kCgroupMemory);
   // Before execve the payload shares init's memory, and cannot be looked at.
   const bool started = boundary_.exec_happened();
+  if (started && !ended_) {
+    LookAtWorkspace();
+  }
   if (by_cgroup) {
     if (Result<limits::Usage> usage = cgroup_.ReadUsage(); usage.ok()) {
       if (started && !ended_) {
         if (const uint64_t uncounted = Tree().MeasureUncounted(usage->cpu); uncounted > 0) {
-          usage->memory = std::max(usage->memory, cgroup_.ReadHeldMemory()) + uncounted;
+          usage->uncounted_peak = uncounted;
+          usage->with_uncounted = std::max(usage->memory, cgroup_.ReadHeldMemory()) + uncounted;
         }
-        usage->memory_peak = std::max(usage->memory_peak, usage->memory);
       }
       limits::KeepPeaks(usage_, *usage);
       usage_ = *usage;
     } else if (!ended_) {
       usage_.unreadable = "the figures of the call's cgroup cannot be read";
+      memory_sampled_ = true;
     }
   } else if (started) {
+    memory_sampled_ = true;
     if (Result<limits::Usage> usage = Tree().Measure(); usage.ok()) {
       limits::KeepPeaks(usage_, *usage);
       usage_ = *usage;
@@ -232,7 +250,7 @@ void Watch::CheckUsage() {
   next_tick_ = by_cgroup ? BootTime() + until : Sometime(std::min(until, limits::kMemoryCheck));
 }
 
-void Watch::CheckDisk() {
+void Supervision::CheckDisk() {
   // Files without a name are found through the processes that hold them. When all have ended there are none.
   limits::HeldFiles held;
   if (!ended_ && boundary_.exec_happened()) {
@@ -246,7 +264,7 @@ void Watch::CheckDisk() {
   usage_.io_bytes = std::max(usage_.io_bytes, disks_.written());
 }
 
-void Watch::Tick() {
+void Supervision::Tick() {
   const Nanos now = BootTime();
   if (kill_at_.count() != 0 && now >= kill_at_) {
     boundary_.Kill();
@@ -268,7 +286,7 @@ void Watch::Tick() {
   }
 }
 
-Nanos Watch::UntilNextTick() const {
+Nanos Supervision::UntilNextTick() const {
   if (ended_) {
     return Nanos::max();
   }
@@ -282,7 +300,7 @@ Nanos Watch::UntilNextTick() const {
   return std::max(at - BootTime(), Nanos(0));
 }
 
-void Watch::PollOnce(Nanos timeout) {
+void Supervision::PollOnce(Nanos timeout) {
   PollSet set;
   const size_t life = set.Add(ended_ ? -1 : boundary_.pidfd(), POLLIN);
   const size_t signals = set.Add(signal_fd_, POLLIN);
@@ -315,10 +333,10 @@ void Watch::PollOnce(Nanos timeout) {
   if (set[signals] != 0) {
     OnSignal();
   }
-  if (set[notice] != 0) {
+  if (asks && set[notice] != 0) {
     held_->OnNotice();
   }
-  if (set[answer] != 0) {
+  if (asks && set[answer] != 0) {
     held_->OnAnswer();
   }
   if (set[oom] != 0 && cgroup_.OomHappened()) {
@@ -354,7 +372,7 @@ void Watch::PollOnce(Nanos timeout) {
 }
 
 // Once everything has ended: what the kernel summed up for us where no cgroup did.
-void Watch::AddWhatChildrenUsed() {
+void Supervision::AddWhatChildrenUsed() {
   const limits::ChildUse now = limits::ReadChildUse();
   if (!cgroup_.layers().Has(policy::Layer::kCgroupCpu)) {
     usage_.cpu = std::max(usage_.cpu, now.cpu - children_at_start_.cpu);
@@ -362,11 +380,12 @@ void Watch::AddWhatChildrenUsed() {
   usage_.io_bytes = std::max(usage_.io_bytes, now.io_bytes - children_at_start_.io_bytes);
 }
 
-Enforced Watch::WhatIsEnforced() const {
+Enforced Supervision::WhatIsEnforced() const {
   const policy::LayerSet layers = cgroup_.layers();
   Enforced enforced;
   enforced.cpu = layers.Has(policy::Layer::kCgroupCpu);
-  enforced.memory = layers.Has(policy::Layer::kCgroupMemory);
+  enforced.memory = layers.Has(policy::Layer::kCgroupMemory) && !memory_sampled_;
+  enforced.looks_beside_cgroup = enforced.memory && layers.Has(policy::Layer::kCgroupCpu);
   enforced.processes = layers.Has(policy::Layer::kCgroupPids);
   enforced.disk = disks_.enforced();
   // Only v2 knows for whom the kernel writes back.
@@ -374,7 +393,7 @@ Enforced Watch::WhatIsEnforced() const {
   return enforced;
 }
 
-void Watch::FinalUsage(bool wanted, WatchResult& result) {
+void Supervision::FinalUsage(bool wanted, SupervisionResult& result) {
   const bool clean = result.end.exit_code == 0 && !breach_;
   if (wanted || !clean) {
     if (Result<limits::Usage> usage = cgroup_.ReadUsage(); usage.ok()) {
@@ -417,7 +436,7 @@ void Watch::FinalUsage(bool wanted, WatchResult& result) {
   }
 }
 
-Result<WatchResult> Watch::Run(bool wanted_usage) {
+Result<SupervisionResult> Supervision::Run(bool wanted_usage) {
   TRY_ASSIGN(deadline_, limits::Deadline::Start(envelope_.limits.wall));
   listener_ = boundary_.TakeListener();
   denials_.ServeCalls(boundary_.plan(), boundary_.host_uid(), boundary_.tmpfs(),
@@ -441,7 +460,7 @@ Result<WatchResult> Watch::Run(bool wanted_usage) {
       Tick();
     }
   }
-  WatchResult result;
+  SupervisionResult result;
   Result<isolation::PayloadEnd> end = boundary_.Reap();
   if (!boundary_.has_pid_namespace()) {
     // What outlived the payload is still there, and may hold the pipes open.

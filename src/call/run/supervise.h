@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The watch rung: from the start of the payload until its last process has ended.
+// The rung watch: a Supervision lasts from the start of the payload until its last process has ended.
 //
 // One loop, one thread: carries stdio, answers refused system calls, forwards signals, and kills at the first breach
 // of a cap. It returns only when init is reaped, so a kill is confirmed before the caller hears of it. Nothing in the
@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -34,16 +35,18 @@ struct SupervisorStdio {
   UniqueFd err;
 };
 
-// Which caps the kernel kept, or counted exactly. The others were sampled: their figures are lower bounds.
+// Which caps the kernel kept, or counted exactly, all that was seen of it. The others were sampled: their figures are
+// lower bounds.
 struct Enforced {
   bool cpu = false;
   bool memory = false;
   bool processes = false;
   bool disk = false;
   bool io = false;
+  bool looks_beside_cgroup = false;  // for memory that the cgroup does not count
 };
 
-struct WatchResult {
+struct SupervisionResult {
   isolation::PayloadEnd end;
   std::optional<limits::Breach> breach;
   limits::Usage usage;
@@ -55,10 +58,10 @@ struct WatchResult {
 
 class HeldAccess;
 
-class Watch {
+class Supervision {
  public:
-  Watch(const policy::Envelope& envelope, isolation::Boundary& boundary, limits::Cgroup& cgroup,
-        int signal_fd, bool hashing);
+  Supervision(const policy::Envelope& envelope, isolation::Boundary& boundary,
+              limits::Cgroup& cgroup, int signal_fd, bool hashing);
 
   // Writable host directories whose growth is watched.
   void WatchDisks(std::vector<limits::DiskWatch> disks) {
@@ -66,16 +69,20 @@ class Watch {
   }
   // False: output that is cut has no marker, because it goes to a file or a pipe.
   void MarkCuts(bool marks) { budget_.marks = marks; }
+  // Of the denials that a flood crowds out, those to list all the same (DenialRecorder::ListBeyond).
+  void ListBeyond(isolation::DenialRecorder::GroupOf group) {
+    denials_.ListBeyond(std::move(group));
+  }
   // The filter asks for threads, because no cgroup counts them.
   void CountThreads() { counts_threads_ = true; }
-  // Access that the call asks for is decided meanwhile. It outlives the watch.
+  // Access requests of the call are decided meanwhile. `held` outlives this loop.
   void HoldAccess(HeldAccess* held) { held_ = held; }
   // Takes our ends of the stdio; with a terminal, its master instead.
   void Attach(SupervisorStdio stdio);
   void AttachTerminal(UniqueFd master, Terminal* own_terminal);
 
   // `wanted_usage`: measure at the end even if all went well (for a receipt).
-  Result<WatchResult> Run(bool wanted_usage);
+  Result<SupervisionResult> Run(bool wanted_usage);
 
   const output::OutputBudget& budget() const { return budget_; }
   output::Relay& out() { return out_; }
@@ -97,6 +104,7 @@ class Watch {
   void Tick();
   void CheckUsage();
   void CheckDisk();
+  void LookAtWorkspace();
   void CheckPrivatePlaces();
   void AddWhatChildrenUsed();
   Enforced WhatIsEnforced() const;
@@ -106,7 +114,7 @@ class Watch {
   limits::Events EventsNow() const;
   Nanos UntilNextTick() const;
   bool Draining() const { return out_.open() || err_.open(); }
-  void FinalUsage(bool wanted, WatchResult& result);
+  void FinalUsage(bool wanted, SupervisionResult& result);
 
   const policy::Envelope& envelope_;
   isolation::Boundary& boundary_;
@@ -123,6 +131,8 @@ class Watch {
   isolation::DenialRecorder denials_;
   limits::Deadline deadline_;
   limits::Usage usage_;
+  // A look saw memory that no cgroup counts (locks, netlink queues), or the cgroup could not be read.
+  bool memory_sampled_ = false;
   std::unique_ptr<limits::TreeUsage> tree_;
   limits::DiskGrowth disks_;
   bool quota_full_ = false;

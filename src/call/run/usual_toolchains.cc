@@ -31,20 +31,29 @@ std::string ToolchainPlace(const char* name) {
 
 }  // namespace
 
-void AddUsualToolchains(std::vector<std::string>& toolchains) {
+std::vector<std::string> UsualToolchainPlaces() {
   const std::string home = ToolchainPlace("HOME");
+  std::vector<std::string> paths;
   for (const Place& place : kToolchainPlaces) {
     std::string path = ToolchainPlace(place.variable);
     if (path.empty() && !home.empty()) {
       path = home + "/" + place.below_home;
     }
+    if (!path.empty()) {
+      paths.push_back(*place.interpreters == '\0' ? path : path + "/" + place.interpreters);
+    }
+  }
+  return paths;
+}
+
+void AddUsualToolchains(std::vector<std::string>& toolchains) {
+  for (const std::string& path : UsualToolchainPlaces()) {
     struct stat info{};
-    if (path.empty() || ::stat((path + "/" + place.interpreters).c_str(), &info) != 0) {
+    if (::stat(path.c_str(), &info) != 0) {
       continue;
     }
     // Opened without links and judged like a declared one: a home directory, say, is too broad.
-    Result<isolation::HostPath> opened =
-        isolation::OpenHostPath(path + "/" + place.interpreters, policy::Access::kRead);
+    Result<isolation::HostPath> opened = isolation::OpenHostPath(path, policy::Access::kRead);
     if (opened.ok() && opened->directory && (info.st_mode & (S_IWGRP | S_IWOTH)) == 0 &&
         (opened->owner == ::geteuid() || opened->owner == 0)) {
       toolchains.push_back(opened->path);

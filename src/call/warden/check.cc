@@ -163,6 +163,7 @@ bool IsArgument(const std::string& word, bool after_separator) {
 
 void TakeLiteral(const std::string& literal, const std::vector<std::string>& words, Reached& at) {
   const size_t last = words.size();
+  // From the end: each place depends on the one before it, as it was without this word.
   for (size_t i = last; i > 0; --i) {
     const bool same = words[i - 1] == literal;
     const bool separates = literal == "--";
@@ -181,6 +182,7 @@ void TakeParameter(const std::vector<std::string>& words, Reached& at) {
 }
 
 void TakeSpread(const std::vector<std::string>& words, Reached& at) {
+  // Any number of words: a place that is reached here leads to the next one.
   for (size_t i = 0; i < words.size(); ++i) {
     at.plain[i + 1] = at.plain[i + 1] || (at.plain[i] && IsArgument(words[i], false));
     at.after_separator[i + 1] = at.after_separator[i + 1] || at.after_separator[i];
@@ -219,6 +221,8 @@ TableEntry InProject(const std::string& project, TableEntry entry) {
 }  // namespace
 
 bool MatchesTemplate(const std::vector<WordGroup>& argv, const std::vector<std::string>& words) {
+  // All ways to read the command are followed at once, so the time is that of words times template,
+  // whatever a request holds.
   Reached at(words.size() + 1);
   at.plain[0] = true;
   for (const WordGroup& group : argv) {

@@ -39,6 +39,7 @@ Status GrantNetwork(const WardenTable& table, RunRequest& request) {
   granted.upstream_ca = table.egress.upstream_ca;
   granted.upstream_proxy = table.egress.upstream_proxy;
   granted.proxied = table.egress.proxied;
+  granted.never_send = table.egress.never_send;
   granted.deny = table.egress.deny;
   granted.most_bytes_out = table.egress.bytes_out;
   granted.most_bytes_in = table.egress.bytes_in;

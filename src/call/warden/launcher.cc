@@ -28,6 +28,7 @@ struct Channels {
 
 Result<Channels> MakeChannels(std::string_view stdin_text) {
   Channels channels;
+  // A sealed file, not a pipe: it holds all of stdin at once, so no process has to feed it.
   TRY_ASSIGN(channels.in, SealedBytes(stdin_text));
   TRY_ASSIGN(sys::Pipe out, sys::MakePipe());
   TRY_ASSIGN(sys::Pipe err, sys::MakePipe());

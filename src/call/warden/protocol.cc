@@ -21,7 +21,7 @@ namespace {
 using raw::Arg;
 using raw::Syscall;
 
-constexpr size_t kMaxDescriptors = kLaunchDescriptors + kMostPortChannels + 1;
+static_assert(kMostPassedFds >= kLaunchDescriptors + kMostPortChannels + 1);
 constexpr int kSeals = F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE;
 
 Error Malformed(const char* what) {
@@ -79,26 +79,12 @@ bool IsUnixSocket(int fd, int type) {
 }
 
 Status Send(int socket, const WardenMessage& message, std::span<const int> descriptors, int flags) {
-  if (descriptors.size() > kMaxDescriptors) {
+  if (descriptors.size() > kMostPassedFds) {
     return Internal("internal.wire", "too many descriptors for one message");
-  }
-  alignas(cmsghdr) char control[CMSG_SPACE(kMaxDescriptors * sizeof(int))] = {};
-  iovec part{const_cast<WardenMessage*>(&message), sizeof(message)};
-  msghdr header{};
-  header.msg_iov = &part;
-  header.msg_iovlen = 1;
-  if (!descriptors.empty()) {
-    header.msg_control = control;
-    header.msg_controllen = CMSG_SPACE(descriptors.size_bytes());
-    cmsghdr* const rights = CMSG_FIRSTHDR(&header);
-    rights->cmsg_level = SOL_SOCKET;
-    rights->cmsg_type = SCM_RIGHTS;
-    rights->cmsg_len = CMSG_LEN(descriptors.size_bytes());
-    memcpy(CMSG_DATA(rights), descriptors.data(), descriptors.size_bytes());
   }
   long sent = 0;
   do {
-    sent = Syscall(SYS_sendmsg, socket, Arg(&header), MSG_NOSIGNAL | flags);
+    sent = SendWithFds(socket, std::as_bytes(std::span(&message, 1)), descriptors, flags);
   } while (sent == -EINTR);
   if (sent != static_cast<long>(sizeof(message))) {
     return sys::ErrnoError("internal.wire", "cannot reach another role", sent < 0 ? sent : -EIO);
@@ -140,6 +126,11 @@ bool AreLaunchDescriptors(const std::vector<UniqueFd>& descriptors) {
          channels <= kLaunchDescriptors + kMostPortChannels;
 }
 
+bool AreVolumeDescriptors(const std::vector<UniqueFd>& descriptors) {
+  return descriptors.size() == kVolumeDescriptors &&
+         IsUnixSocket(descriptors[0].get(), SOCK_STREAM);
+}
+
 Status SendTable(int socket, int table, uint64_t size) {
   WardenMessage message;
   message.verb = static_cast<uint32_t>(WardenVerb::kTable);
@@ -149,33 +140,26 @@ Status SendTable(int socket, int table, uint64_t size) {
 
 Result<ReceivedMessage> ReceiveMessage(int socket, WardenPeer peer) {
   ReceivedMessage received;
-  alignas(cmsghdr) char control[CMSG_SPACE(kMaxDescriptors * sizeof(int))] = {};
-  iovec part{&received.message, sizeof(received.message)};
-  msghdr header{};
-  header.msg_iov = &part;
-  header.msg_iovlen = 1;
-  header.msg_control = control;
-  header.msg_controllen = sizeof(control);
-  long got = 0;
+  MessageWithFds came;
   do {
-    got = Syscall(SYS_recvmsg, socket, Arg(&header), MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
-  } while (got == -EINTR);
-  if (got == -EAGAIN) {
+    came = ReceiveWithFds(socket, std::as_writable_bytes(std::span(&received.message, 1)),
+                          MSG_DONTWAIT);
+  } while (came.got == -EINTR);
+  if (came.got == -EAGAIN) {
     received.empty = true;
     return received;
   }
-  if (got < 0) {
-    return sys::ErrnoError("internal.wire", "cannot hear another role", got);
+  if (came.got < 0) {
+    return sys::ErrnoError("internal.wire", "cannot hear another role", came.got);
   }
-  received.descriptors = TakePassedFds(header);
-  if (got == 0) {
+  received.descriptors = std::move(came.fds);
+  if (came.got == 0) {
     received.ended = true;
     return received;
   }
   const WardenMessage expected;
   const WardenMessage& message = received.message;
-  if (got != static_cast<long>(sizeof(message)) ||
-      (header.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0) {
+  if (came.got != static_cast<long>(sizeof(message)) || came.cut) {
     return Malformed("its size");
   }
   if (message.magic != expected.magic || message.version != expected.version ||

@@ -27,7 +27,7 @@ enum class WardenVerb : uint32_t {
   kKill = 2,   // the call is killed at once
   kTable = 3,  // descriptors: the table (call/warden/table.h); from the monitor
   // About the file system of a session (call/warden/volumes.h); the id is the session's.
-  // Descriptor: a pipe for the answer.
+  // Descriptor: a socket for the answer.
   kOpenVolume = 4,
   kCloseVolume = 5,
   kSignal = 6,  // `size` is the number of a signal for what the call runs
@@ -76,7 +76,9 @@ Result<ReceivedMessage> ReceiveMessage(int socket, WardenPeer peer);
 // for stdout and stderr, a unix stream socket for the report, and unix seqpacket sockets after it;
 // the last may be a stream. Writing to anything else could wait, or act with the runner's rights.
 bool AreLaunchDescriptors(const std::vector<UniqueFd>& descriptors);
-// Of such: the last one is the channel of a call that calls tools.
+// The same for a message about a volume: a unix stream socket for the answer.
+bool AreVolumeDescriptors(const std::vector<UniqueFd>& descriptors);
+// Of a launch: the last one is the channel of a call that calls tools.
 bool HasToolsChannel(const std::vector<UniqueFd>& descriptors);
 
 // Monitor: `table` is a sealed memfd of `size` bytes. Never waits.

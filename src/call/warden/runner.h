@@ -12,7 +12,7 @@ namespace coffer::call {
 // cannot, or if `parent` is gone already.
 [[nodiscard]] bool BecomeRunner(int in, int out, int err, int parent);
 
-// Runs the call and writes its report.
+// Runs the call and writes its report, in the operator's words: the ladder takes the host's paths out of the answer.
 [[noreturn]] void RunAndReport(RunRequest request, int report);
 
 // For a call that never ran.

@@ -16,6 +16,7 @@ void WriteEgress(WireWriter& writer, const policy::EgressConfig& egress) {
   writer.Text(egress.upstream_ca);
   writer.Text(egress.upstream_proxy);
   writer.Texts(egress.proxied);
+  writer.Text(egress.never_send);
   writer.Texts(egress.deny);
   writer.Number(egress.connections);
   writer.Number(egress.bytes_out);
@@ -35,6 +36,7 @@ policy::EgressConfig ReadEgress(WireReader& reader) {
   egress.upstream_ca = reader.Text();
   egress.upstream_proxy = reader.Text();
   egress.proxied = reader.Texts();
+  egress.never_send = reader.Text();
   egress.deny = reader.Texts();
   egress.connections = reader.Number<uint64_t>();
   egress.bytes_out = reader.Number<uint64_t>();

@@ -6,11 +6,13 @@
 #include <poll.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 
+#include "base/hex.h"
 #include "base/sys.h"
 #include "limits/volume.h"
 
@@ -20,7 +22,7 @@ namespace {
 constexpr int kPatience = 30'000;  // milliseconds
 constexpr uint32_t kMagic = 0x636f5640;
 
-// One write, well below what a pipe takes at once.
+// One send, well below what a socket takes at once.
 struct VolumeAnswer {
   uint32_t magic = kMagic;
   uint32_t failed = 0;
@@ -35,9 +37,8 @@ void Copy(const std::string& text, char* to, size_t size) {
 }
 
 bool IsSessionId(const std::string& id) {
-  return !id.empty() && std::all_of(id.begin(), id.end(), [](char c) {
-    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || c == '-';
-  });
+  return !id.empty() &&
+         std::all_of(id.begin(), id.end(), [](char c) { return HexValue(c) >= 0 || c == '-'; });
 }
 
 // `volumes` beside the directory of sessions. The directory above belongs to the gateway, which may have put something
@@ -96,9 +97,8 @@ void ServeVolume(const std::string& sessions, const WardenMessage& message, int 
     Copy(done.error().code, said.code, sizeof(said.code));
     Copy(done.error().message, said.message, sizeof(said.message));
   }
-  // A pipe that the gateway filled must not hold this process.
-  (void)::fcntl(answer, F_SETFL, O_NONBLOCK);
-  (void)!::write(answer, &said, sizeof(said));
+  // A socket that the gateway filled must not hold this process. O_NONBLOCK would not do: the gateway could clear it.
+  (void)::send(answer, &said, sizeof(said), MSG_DONTWAIT | MSG_NOSIGNAL);
   ::_exit(0);
 }
 
@@ -107,17 +107,17 @@ Status AskForVolume(int control, WardenVerb verb, const std::string& session_id,
   if (session_id.empty() || session_id.size() >= sizeof(message.call_id)) {
     return Internal("internal.wire", "the id of a session is too long");
   }
-  TRY_ASSIGN(sys::Pipe pipe, sys::MakePipe());
+  TRY_ASSIGN(SocketPair channel, MakeSocketPair(SOCK_STREAM));
   message.verb = static_cast<uint32_t>(verb);
   message.size = bytes;
   memcpy(message.call_id, session_id.data(), session_id.size());
-  const int descriptors[kVolumeDescriptors] = {pipe.write_end.get()};
+  const int descriptors[kVolumeDescriptors] = {channel.second.get()};
   TRY(SendMessage(control, message, descriptors));
-  pipe.write_end.Reset();
-  pollfd wait{pipe.read_end.get(), POLLIN, 0};
+  channel.second.Reset();
+  pollfd wait{channel.first.get(), POLLIN, 0};
   VolumeAnswer said;
   if (::poll(&wait, 1, kPatience) != 1 ||
-      ::read(pipe.read_end.get(), &said, sizeof(said)) != static_cast<ssize_t>(sizeof(said)) ||
+      ::read(channel.first.get(), &said, sizeof(said)) != static_cast<ssize_t>(sizeof(said)) ||
       said.magic != kMagic) {
     return HostFault("limits.volume", "the warden did not make room for the session",
                      "try again when fewer calls run");

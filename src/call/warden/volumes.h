@@ -20,7 +20,8 @@ inline constexpr uint64_t kSmallestVolume = 1ULL << 20;
 inline constexpr uint64_t kLargestVolume = 64ULL << 30;
 inline constexpr size_t kMostVolumes = 4096;
 
-// In a child of the warden: carries out the message and answers on `answer`, once, without waiting for a reader.
+// In a child of the warden: carries out the message and answers on the socket `answer`, once, without waiting for a
+// reader.
 [[noreturn]] void ServeVolume(const std::string& sessions, const WardenMessage& message,
                               int answer);
 

@@ -94,6 +94,7 @@ Result<RunRequest> ReadRequest(const WardenRules& rules, const WardenTable& tabl
   TRY_ASSIGN(request.uids, UidOfTenant(request.tenant, place.uid_index));
   // From here on by our own word, never by the gateway's.
   request.runtimes_only = true;
+  request.shares_cycles = true;
   request.egress_door = place.door;
   request.state = rules.sessions.substr(0, rules.sessions.rfind('/'));
   return request;
@@ -117,6 +118,7 @@ Result<RunRequest> ReadRequest(const WardenRules& rules, const WardenTable& tabl
     SendReport(report, RefusalReport(request.error()), Patience::kSome);
     ::_exit(kExitRefused);
   }
+  // A call without network has no use for the way to the egress role.
   if (request->egress.empty()) {
     ::close(place.door);
   }
@@ -189,9 +191,24 @@ class Warden {
       if (table.ok()) {
         table_ = std::move(table).value();
       } else {
-        PrintError(table.error());  // what was allowed before stays
+        Say(table.error());  // the previous table stays
       }
     }
+  }
+
+  // stderr may be a full pipe: a process of its own waits for its reader. One at a time.
+  void Say(const Error& error) {
+    const std::string id = "error of the warden";
+    if (runners_.contains(id)) {
+      return;
+    }
+    const pid_t pid = ::fork();
+    if (pid == 0) {
+      CloseOurEnds();
+      PrintError(error);
+      ::_exit(0);
+    }
+    Keep(id, pid);
   }
 
   Result<bool> Listen() {
@@ -269,21 +286,31 @@ class Warden {
 
   // Making a file system takes longer than a warden may be away: a process of its own does it, and answers.
   void StartVolume(const std::string& id, ReceivedMessage& received) {
-    if (runners_.contains(id) || runners_.size() >= rules_.max_running) {
-      return;  // the end of the pipe is the answer
+    if (!AreVolumeDescriptors(received.descriptors) || runners_.contains(id) ||
+        runners_.size() >= rules_.max_running) {
+      return;  // the end of the socket is the answer
     }
-    const uint32_t uid_index = FreeUidIndex();
     const pid_t pid = ::fork();
     if (pid == 0) {
-      ::close(sockets_.gateway);
-      ::close(sockets_.monitor);
-      ::close(sockets_.egress);
-      runners_.clear();
+      CloseOurEnds();
       ServeVolume(rules_.sessions, received.message, received.descriptors[0].get());
     }
+    Keep(id, pid);
+  }
+
+  // In a child that is no runner of a call.
+  void CloseOurEnds() {
+    ::close(sockets_.gateway);
+    ::close(sockets_.monitor);
+    ::close(sockets_.egress);
+    runners_.clear();
+  }
+
+  // A child that is no runner of a call is reaped, and ended with the warden, as a runner is.
+  void Keep(const std::string& id, pid_t pid) {
     const long pidfd = pid < 0 ? -EAGAIN : Syscall(SYS_pidfd_open, pid, 0);
     if (pidfd >= 0) {
-      runners_[id] = {pid, uid_index, UniqueFd(static_cast<int>(pidfd))};
+      runners_[id] = {pid, FreeUidIndex(), UniqueFd(static_cast<int>(pidfd))};
     } else if (pid > 0) {
       ::kill(pid, SIGKILL);
       ::waitpid(pid, nullptr, 0);

@@ -11,7 +11,7 @@ namespace coffer::call {
 namespace {
 
 constexpr uint32_t kRunMagic = 0x636f5201;
-constexpr uint32_t kReportMagic = 0x636f5202;
+constexpr uint32_t kReportMagic = 0x636f5203;
 
 Error MalformedPart(const char* what) {
   return Internal("internal.wire", std::string("a malformed ") + what + " from another role");

@@ -16,7 +16,8 @@ constexpr std::string_view kOutcomes[] = {"success", "error", "denied", "termina
 void Fields(auto& wire, auto& receipt) {
   wire(receipt.started_at, receipt.finished_at, receipt.duration, receipt.code_hash);
   wire(receipt.level, receipt.layers, receipt.floor, receipt.missing, receipt.runtimes);
-  wire(receipt.program, receipt.exec, receipt.overlay, receipt.bound, receipt.planted);
+  wire(receipt.program, receipt.exec, receipt.overlay, receipt.bound, receipt.blast_radius);
+  wire(receipt.planted);
   wire(receipt.exported, receipt.left_out);
   wire(receipt.network, receipt.access);
   wire(receipt.limits, receipt.denials, receipt.denials_recorded, receipt.syscalls_denied);

@@ -27,10 +27,13 @@ using raw::Syscall;
 constexpr std::string_view kProbe = "GET /healthz ";
 constexpr size_t kProbeBytes = 4096;  // a longer head is not a probe's
 constexpr size_t kMaxWaiting = 512;
-constexpr size_t kMaxInTransit = 4096;
+constexpr size_t kMaxProbes = 64;  // that may ask again
+constexpr int kAcceptsAtOnce = 64;
+constexpr timespec kFullPause{0, 1'000'000};
+constexpr int kAnswersAtOnce = 16;  // to one connection
 constexpr std::chrono::milliseconds kAcceptPatience{1000};
 constexpr int kTickMs = 100;
-constexpr int kHeldTickMs = 10;  // while connections are held
+constexpr uint32_t kWatched = EPOLLIN | EPOLLRDHUP | EPOLLET;
 
 Status Watch(int poll, int fd, uint32_t events) {
   epoll_event event{};
@@ -45,21 +48,6 @@ Status Watch(int poll, int fd, uint32_t events) {
 
 long AcceptOne(int listener) {
   return Syscall(SYS_accept4, listener, 0, 0, SOCK_CLOEXEC | SOCK_NONBLOCK);
-}
-
-void Refuse(int fd, std::string_view code, std::string detail) {
-  Problem problem = FatalProblem(503, code, std::move(detail));
-  problem.retry_after = 1;
-  const Response response = ProblemResponse(problem);
-  SendAtOnce(fd, FormatResponseHead(response, false, HttpDate(WallTime())) + response.body);
-}
-
-Response HealthResponse(bool turns, std::chrono::milliseconds age) {
-  if (turns) {
-    return JsonResponse(200, R"({"status":"ok"})");
-  }
-  return JsonResponse(503, R"({"status":"stuck","detail":"the event loop has not turned for )" +
-                               std::to_string(age.count()) + R"( ms"})");
 }
 
 // As in linux/sched/types.h, which cannot be included beside <sched.h>.
@@ -89,28 +77,13 @@ void AskForShortSlices() {
 
 }  // namespace
 
-bool IsAbandonedReading(int fd) {
-  pollfd hangup{fd, POLLRDHUP, 0};
-  if (::poll(&hangup, 1, 0) != 1) {
-    return false;
-  }
-  std::array<char, 5> first{};
-  const long got =
-      Syscall(SYS_recvfrom, fd, Arg(first.data()), first.size(), MSG_PEEK | MSG_DONTWAIT, 0, 0);
-  const std::string_view bytes(first.data(), static_cast<size_t>(std::max(got, 0L)));
-  return bytes.empty() || bytes.starts_with("GET ") || bytes == "HEAD ";
-}
-
-AcceptThread::AcceptThread(const HttpLimits& limits, const SiteNames& names,
-                           const KnownTenants& known, HandOver hand_over)
+AcceptThread::AcceptThread(const HttpLimits& limits, const SiteNames& names, ConnectionDoor& door)
     : limits_(limits),
       names_(names),
-      known_(known),
-      hand_over_(std::move(hand_over)),
+      door_(door),
       poll_(::epoll_create1(EPOLL_CLOEXEC)),
       stop_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       spare_(::eventfd(0, EFD_CLOEXEC)),
-      pace_(limits.pace),
       beat_(Clock::now().time_since_epoch().count()) {}
 
 AcceptThread::~AcceptThread() { Stop(); }
@@ -122,7 +95,6 @@ Status AcceptThread::Add(AcceptListener listener) {
 }
 
 void AcceptThread::Start() {
-  Beat();
   thread_ = std::thread([this] { Run(); });
 }
 
@@ -133,21 +105,32 @@ void AcceptThread::Stop() {
     thread_.join();
   }
   waiting_.clear();
+  probes_.clear();
   by_fd_.clear();
-  pace_.Clear();
   listeners_.clear();
 }
 
-void AcceptThread::Beat() { beat_ = Clock::now().time_since_epoch().count(); }
+void AcceptThread::Beat() {
+  beat_ = Clock::now().time_since_epoch().count();
+  turned_ = true;
+}
 
 AcceptThread::Counts AcceptThread::counts() const {
   return {accepted_, refused_, healthy_, unhealthy_};
 }
 
-bool AcceptThread::LoopTurns(std::chrono::milliseconds* age) const {
+Response AcceptThread::Health(bool* turns) const {
   const auto since = Clock::now().time_since_epoch() - Clock::duration(beat_.load());
-  *age = std::chrono::duration_cast<std::chrono::milliseconds>(since);
-  return *age < limits_.loop_stale;
+  const auto age = std::chrono::duration_cast<std::chrono::milliseconds>(since);
+  *turns = turned_ && age < limits_.loop_stale;
+  if (*turns) {
+    return JsonResponse(200, R"({"status":"ok"})");
+  }
+  if (!turned_) {
+    return JsonResponse(503, R"({"status":"starting","detail":"the daemon opens its records"})");
+  }
+  return JsonResponse(503, R"({"status":"stuck","detail":"the event loop has not turned for )" +
+                               std::to_string(age.count()) + R"( ms"})");
 }
 
 void AcceptThread::Run() {
@@ -157,9 +140,9 @@ void AcceptThread::Run() {
   }
   std::array<epoll_event, 64> events;
   for (;;) {
-    const int patience = pace_.holds_any() ? kHeldTickMs : waiting_.empty() ? -1 : kTickMs;
-    const int ready =
-        ::epoll_wait(poll_.get(), events.data(), static_cast<int>(events.size()), patience);
+    const bool waits = !waiting_.empty() || !probes_.empty();
+    const int ready = ::epoll_wait(poll_.get(), events.data(), static_cast<int>(events.size()),
+                                   waits ? kTickMs : -1);
     for (int i = 0; i < ready; ++i) {
       const int fd = events[static_cast<size_t>(i)].data.fd;
       if (fd == stop_.get()) {
@@ -175,33 +158,35 @@ void AcceptThread::Run() {
         }
       }
     }
-    while (!waiting_.empty() && Clock::now() - waiting_.front().since >= kAcceptPatience) {
-      HandOverOldest();
-    }
-    if (pace_.holds_any()) {
-      const auto left = [](const Newcomer& held) {
-        return !held.tls && IsAbandonedReading(held.fd.get());
-      };
-      for (Newcomer& due : pace_.Due(Clock::now(), left)) {
-        Enter(std::move(due));
-      }
+    EndPatience();
+    if (door_.full()) {
+      (void)::nanosleep(&kFullPause, nullptr);  // else the backlog would wake this thread at once
     }
   }
 }
 
+// Many at once: a probe may be the last of the backlog. Not without end: a probe may be among those accepted.
 void AcceptThread::Accept(const AcceptListener& listener) {
-  const long taken = AcceptOne(listener.fd.get());
-  if (taken == -EMFILE || taken == -ENFILE) {
-    // Left in the backlog it would wake this thread for ever.
-    spare_.Reset();
-    const long refused = AcceptOne(listener.fd.get());
-    if (refused >= 0) {
-      const UniqueFd fd(static_cast<int>(refused));
-      ++refused_;
-      Refuse(fd.get(), "http.connections", "too many connections");
+  for (int i = 0; i < kAcceptsAtOnce && (listener.health_only || !door_.full()); ++i) {
+    const long taken = AcceptOne(listener.fd.get());
+    if (taken == -EMFILE || taken == -ENFILE) {
+      // Left in the backlog it would wake this thread for ever.
+      spare_.Reset();
+      const long refused = AcceptOne(listener.fd.get());
+      if (refused >= 0) {
+        const UniqueFd fd(static_cast<int>(refused));
+        ++refused_;
+        AnswerBusy(fd.get(), "too many connections");
+      }
+      spare_ = UniqueFd(::eventfd(0, EFD_CLOEXEC));
+      return;
     }
-    spare_ = UniqueFd(::eventfd(0, EFD_CLOEXEC));
-  } else if (taken >= 0) {
+    if (taken == -ECONNABORTED || taken == -EINTR) {
+      continue;
+    }
+    if (taken < 0) {
+      return;
+    }
     ++accepted_;
     UniqueFd fd(static_cast<int>(taken));
     Keep({std::move(fd), listener.tls, listener.health_only, Clock::now()});
@@ -209,24 +194,30 @@ void AcceptThread::Accept(const AcceptListener& listener) {
 }
 
 void AcceptThread::Keep(Waiting waiting) {
-  const int fd = waiting.fd.get();
-  const bool watched = waiting.tls || Watch(poll_.get(), fd, EPOLLIN | EPOLLRDHUP | EPOLLET).ok();
   const Place place = waiting_.insert(waiting_.end(), std::move(waiting));
-  by_fd_[fd] = place;
-  if (place->tls || !watched) {
-    Pass(place);
-  } else if (waiting_.size() > kMaxWaiting) {
-    HandOverOldest();
+  by_fd_[place->fd.get()] = place;
+  if (place->tls) {
+    Pass(place, Said::kNothing);
+  } else {
+    Look(place);  // most requests come with their connection
+  }
+  if (waiting_.size() > kMaxWaiting) {
+    Pass(waiting_.begin(), Said::kNothing);
   }
 }
 
 void AcceptThread::Look(Place place) {
   std::array<char, kProbeBytes> buffer;
   bool keep = true;
-  while (keep) {
+  for (int answers = 0; keep; ++answers) {
+    if (answers == kAnswersAtOnce) {
+      LookAgain(place);
+      return;
+    }
     const long got = Syscall(SYS_recvfrom, place->fd.get(), Arg(buffer.data()), buffer.size(),
                              MSG_PEEK | MSG_DONTWAIT, 0, 0);
     if (got == -EAGAIN || got == -EINTR) {
+      WaitForMore(place);
       return;
     }
     if (got <= 0) {
@@ -237,14 +228,38 @@ void AcceptThread::Look(Place place) {
     const bool may_be_probe = bytes.substr(0, kProbe.size()) == kProbe.substr(0, bytes.size());
     const bool complete = bytes.find("\r\n\r\n") != std::string_view::npos;
     if (may_be_probe && !complete && bytes.size() < kProbeBytes) {
-      return;  // the rest wakes us
+      WaitForMore(place);
+      return;
     }
     if (!may_be_probe || !AnswerHealth(place, bytes, &keep)) {
-      Pass(place, bytes);
+      Pass(place, Said::kSomething);
       return;
     }
   }
   Drop(place);
+}
+
+// What is there already wakes us too, when the watch begins.
+void AcceptThread::WaitForMore(Place place) {
+  if (place->watched) {
+    return;
+  }
+  place->watched = Watch(poll_.get(), place->fd.get(), kWatched).ok();
+  if (!place->watched) {
+    Pass(place, Said::kNothing);
+  }
+}
+
+// After the others: the kernel tells of it once more.
+void AcceptThread::LookAgain(Place place) {
+  epoll_event event{};
+  event.events = kWatched;
+  event.data.fd = place->fd.get();
+  if (!place->watched) {
+    WaitForMore(place);
+  } else if (::epoll_ctl(poll_.get(), EPOLL_CTL_MOD, place->fd.get(), &event) != 0) {
+    Drop(place);
+  }
 }
 
 bool AcceptThread::AnswerHealth(Place place, std::string_view bytes, bool* keep) {
@@ -263,72 +278,51 @@ bool AcceptThread::AnswerHealth(Place place, std::string_view bytes, bool* keep)
   }
   std::array<char, kProbeBytes> read;
   (void)!::recv(place->fd.get(), read.data(), size, MSG_DONTWAIT);
-  std::chrono::milliseconds age{0};
-  const bool turns = LoopTurns(&age);
+  bool turns = false;
+  const Response response = Health(&turns);
   ++(turns ? healthy_ : unhealthy_);
   *keep = head.keep_alive;
   place->since = Clock::now();
-  waiting_.splice(waiting_.end(), waiting_, place);
-  const Response response = HealthResponse(turns, age);
+  probes_.splice(probes_.end(), ListOf(place), place);
+  place->answered = true;
   SendAtOnce(place->fd.get(),
              FormatResponseHead(response, *keep, HttpDate(WallTime())) + response.body);
   return true;
 }
 
-void AcceptThread::HandOverOldest() { Pass(waiting_.begin()); }
+// A silent connection is the loop's, which has limits for it. One that was answered ends as an idle one ends there.
+void AcceptThread::EndPatience() {
+  const auto now = Clock::now();
+  while (!waiting_.empty() && now - waiting_.front().since >= kAcceptPatience) {
+    Pass(waiting_.begin(), Said::kNothing);
+  }
+  while (!probes_.empty() &&
+         (probes_.size() > kMaxProbes || now - probes_.front().since >= limits_.idle_time)) {
+    Drop(probes_.begin());
+  }
+}
 
-// To the loop, as soon as it is this tenant's turn, or this peer's.
-void AcceptThread::Pass(Place place, std::string_view bytes) {
+void AcceptThread::Pass(Place place, Said said) {
   Newcomer newcomer{std::move(place->fd), place->tls};
   const int fd = newcomer.fd.get();
-  (void)::epoll_ctl(poll_.get(), EPOLL_CTL_DEL, fd, nullptr);
+  if (place->watched) {
+    (void)::epoll_ctl(poll_.get(), EPOLL_CTL_DEL, fd, nullptr);
+  }
   const bool health_only = place->health_only;
   by_fd_.erase(fd);
-  waiting_.erase(place);
-  if (health_only) {
+  ListOf(place).erase(place);
+  if (!health_only) {
+    door_.Arrive(std::move(newcomer));
+  } else if (said == Said::kSomething) {
     const Response response =
         ProblemResponse(FatalProblem(404, "route.unknown", "there is only /healthz here"));
     SendAtOnce(fd, FormatResponseHead(response, false, HttpDate(WallTime())) + response.body);
-    return;
-  }
-  const Result<Channel> channel = DescribeChannel(fd);
-  if (!channel.ok() || IsAbandonedReading(fd)) {
-    return;  // dropped here: the loop has enough to do
-  }
-  const std::string tenant = known_.FindInHead(bytes, limits_);
-  const std::string lane = tenant.empty() ? PeerKey(*channel) : "tenant " + tenant;
-  switch (pace_.Take(lane, &newcomer, Clock::now())) {
-    case ConnectionPace::Verdict::kNow:
-      Enter(std::move(newcomer));
-      break;
-    case ConnectionPace::Verdict::kHeld:
-      break;
-    case ConnectionPace::Verdict::kTooMany:
-      TurnAway(newcomer, "too many new connections from you wait to be served");
-      break;
-  }
-}
-
-// To the loop, unless it has more on their way than it takes.
-void AcceptThread::Enter(Newcomer newcomer) {
-  if (in_transit_ >= kMaxInTransit) {
-    TurnAway(newcomer, "too many connections wait to be served");
-    return;
-  }
-  ++in_transit_;
-  hand_over_(std::move(newcomer.fd), newcomer.tls);
-}
-
-void AcceptThread::TurnAway(const Newcomer& newcomer, std::string why) {
-  ++refused_;
-  if (!newcomer.tls) {
-    Refuse(newcomer.fd.get(), "http.connections", std::move(why));
   }
 }
 
 void AcceptThread::Drop(Place place) {
   by_fd_.erase(place->fd.get());
-  waiting_.erase(place);
+  ListOf(place).erase(place);
 }
 
 }  // namespace coffer::gateway

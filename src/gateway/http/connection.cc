@@ -7,6 +7,7 @@
 #include <boost/asio/post.hpp>
 #include <utility>
 
+#include "base/hex.h"
 #include "gateway/http/dispatch.h"
 #include "gateway/http/handlers.h"
 
@@ -21,13 +22,6 @@ constexpr size_t kLingerBytes = 256 << 20;
 constexpr std::chrono::milliseconds kLingerTime{30000};
 constexpr std::chrono::milliseconds kLastWords{2000};
 constexpr std::chrono::milliseconds kGrace{1000};  // for a client that has just come
-
-Problem TooManyRequests() {
-  Problem problem = FatalProblem(503, "busy", "too many requests of this tenant are in progress",
-                                 "wait for answers before you ask for more");
-  problem.retry_after = 1;
-  return problem;
-}
 
 }  // namespace
 
@@ -191,12 +185,13 @@ net::Task<bool> Connection::ServeOne() {
   }
   std::shared_ptr<void> progress;
   if (exchange->asker->tenant != store::TenantId::None()) {
-    progress = shared_->Begin(exchange->asker->tenant);
-    if (progress == nullptr) {
-      Response response = ProblemResponse(TooManyRequests());
+    gateway::Answer<std::shared_ptr<void>> begun = shared_->Begin(*exchange->asker);
+    if (!begun.ok()) {
+      Response response = ProblemResponse(FatalProblem(begun.refusal()));
       co_await Answer(*exchange, std::move(response));
       co_return false;
     }
+    progress = std::move(begun.value());
   }
   const bool complete = co_await ReadBody(exchange);
   if (!complete) {
@@ -249,8 +244,7 @@ net::Task<bool> Connection::Answer(const Exchange& exchange, Response response) 
   }
   if (sent && response.stream != nullptr && !without_body) {
     const bool chunked = response.chunked && !response.stream_size.has_value();
-    response.room =
-        shared_->api.service.Hold(*exchange.asker, kStreamRoom, Service::Holding::kAnyway);
+    response.room = shared_->api.service.HoldAnyway(*exchange.asker, kStreamRoom);
     sent = co_await SendStream(std::move(response.stream), chunked);
   }
   if (!sent) {
@@ -264,7 +258,6 @@ net::Task<bool> Connection::Answer(const Exchange& exchange, Response response) 
 }
 
 net::Task<bool> Connection::SendStream(std::shared_ptr<BodyStream> stream, bool chunked) {
-  static constexpr char kDigits[] = "0123456789abcdef";
   while (true) {
     std::function<void(std::function<void(BodyStream::Piece)>)> next =
         [stream](std::function<void(BodyStream::Piece)> reply) { stream->Next(std::move(reply)); };
@@ -276,7 +269,7 @@ net::Task<bool> Connection::SendStream(std::shared_ptr<BodyStream> stream, bool 
       std::string size;
       if (chunked) {
         for (size_t left = piece->bytes.size(); left > 0; left /= 16) {
-          size.insert(size.begin(), kDigits[left % 16]);
+          size.insert(size.begin(), kHexDigits[left % 16]);
         }
         size += "\r\n";
         piece->bytes += "\r\n";

@@ -62,6 +62,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   net::Task<bool> ServeOne();
   net::Task<bool> ReadHead(Exchange* exchange);
   net::Task<bool> ReadBody(std::shared_ptr<Exchange> exchange);
+  void HoldWhatCame(Exchange& exchange);
   net::Task<void> ReadPiece(std::function<void(BodyReader::Piece)> reply);
   net::Task<BodyReader::Piece> NextPiece(std::chrono::milliseconds at_most);
   net::Task<bool> Handle(std::shared_ptr<Exchange> exchange);

@@ -15,14 +15,6 @@
 namespace coffer::gateway {
 namespace {
 
-Problem NoRoom() {
-  Problem problem =
-      FatalProblem(503, "busy.memory", "too much of this tenant's is in memory already",
-                   "read the answers that are on their way, and come back");
-  problem.retry_after = 1;
-  return problem;
-}
-
 Problem TooSlow() {
   return FatalProblem(408, "http.timeout", "the request did not arrive in time");
 }
@@ -63,7 +55,7 @@ net::Task<bool> Connection::Fill() {
   co_return count > 0 && !closed_;
 }
 
-// False if there is nothing to go on with; what was wrong has been answered.
+// False if no request follows; a malformed head has been answered.
 net::Task<bool> Connection::ReadHead(Exchange* exchange) {
   const HttpLimits& limits = shared_->api.config.limits;
   if (input_.empty()) {
@@ -117,13 +109,13 @@ net::Task<bool> Connection::ReadBody(std::shared_ptr<Exchange> exchange) {
   const size_t size = exchange->head.content_length.value_or(body_limit_);
   const size_t room = stream ? kStreamRoom : size;
   if (exchange->head.HasBody() && room >= kCountedBytes) {
-    exchange->body_room =
-        shared_->api.service.Hold(*exchange->asker, room, Service::Holding::kIfThereIsRoom);
-    if (exchange->body_room == nullptr) {
-      Response response = ProblemResponse(NoRoom());
+    gateway::Answer<std::shared_ptr<void>> held = shared_->api.service.Hold(*exchange->asker, room);
+    if (!held.ok()) {
+      Response response = ProblemResponse(FatalProblem(held.refusal()));
       co_await Answer(*exchange, std::move(response));
       co_return false;
     }
+    exchange->body_room = std::move(held.value());
   }
   if (stream) {
     exchange->reader = MakeReader();
@@ -139,7 +131,24 @@ net::Task<bool> Connection::ReadBody(std::shared_ptr<Exchange> exchange) {
     }
     exchange->body += piece.bytes;
   }
+  HoldWhatCame(*exchange);
   co_return true;
+}
+
+// A body without a length was counted with the most that it could have been, and what it asks for may take minutes.
+void Connection::HoldWhatCame(Exchange& exchange) {
+  if (exchange.head.content_length || exchange.body_room == nullptr) {
+    return;
+  }
+  if (exchange.body.size() < kCountedBytes) {
+    exchange.body_room = nullptr;
+    return;
+  }
+  gateway::Answer<std::shared_ptr<void>> held =
+      shared_->api.service.Hold(*exchange.asker, exchange.body.size());
+  if (held.ok()) {  // else the first one stays
+    exchange.body_room = std::move(held.value());
+  }
 }
 
 net::Task<void> Connection::ReadPiece(std::function<void(BodyReader::Piece)> reply) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/ascii.h"
+#include "base/hex.h"
 
 namespace coffer::gateway {
 namespace {
@@ -126,8 +127,7 @@ std::optional<std::string> ReadTraceparent(const Head& head) {
   const std::string trace = value->substr(3, 32);
   const std::string span = value->substr(36, 16);
   const std::string all = trace + span + value->substr(53);
-  if (all.find_first_not_of("0123456789abcdef") != std::string::npos ||
-      trace.find_first_not_of('0') == std::string::npos ||
+  if (!IsHex(all) || trace.find_first_not_of('0') == std::string::npos ||
       span.find_first_not_of('0') == std::string::npos) {
     return std::nullopt;
   }

@@ -17,7 +17,7 @@
 namespace coffer::gateway {
 
 // What is smaller is sent as it is: it fits into a few packets.
-inline constexpr size_t kCompressedBytes = 16 * 1024;
+inline constexpr size_t kCompressedBytes = 16 << 10;
 
 // Whether the client takes gzip: it is named, or `*` is, with a weight that is not 0. A field that
 // makes no sense counts as not there, as the standard allows.

@@ -13,7 +13,7 @@
 namespace coffer::gateway {
 
 // What is smaller costs less than its counting.
-inline constexpr size_t kCountedBytes = 16 * 1024;
+inline constexpr size_t kCountedBytes = 16 << 10;
 
 void GetHealth(const std::shared_ptr<Exchange>& exchange, Respond respond);
 void GetReady(const std::shared_ptr<Exchange>& exchange, Respond respond);
@@ -73,6 +73,39 @@ void GetCheckpoint(const std::shared_ptr<Exchange>& exchange, Respond respond);
 // ?limit=&cursor=
 Answer<PageRequest> ReadPage(const Exchange& exchange);
 
+// There is no place for the work of a request.
+Refusal QueueFull();
+
+// A body of JSON that is larger is parsed on another thread: it would hold up the loop.
+inline constexpr size_t kParsedAtOnce = 16 << 10;
+
+// Parses the body and goes on with what it says, on the loop's thread. What is wrong is answered.
+template <typename T>
+void WithBody(const std::shared_ptr<Exchange>& exchange, const Respond& respond,
+              Answer<T> (*parse)(std::string_view text, const HttpLimits& limits),
+              std::function<void(T)> next) {
+  const auto go_on = [exchange, respond, next = std::move(next)](Answer<T> said) {
+    exchange->body = {};  // the work can take long, and what it needs is in the value now
+    if (said.ok()) {
+      next(std::move(said.value()));
+    } else {
+      respond(ProblemResponse(FromRefusal(said.refusal())));
+    }
+  };
+  if (exchange->body.size() < kParsedAtOnce) {
+    go_on(parse(exchange->body, exchange->api->config.limits));
+    return;
+  }
+  const bool taken = exchange->api->service.Offload(*exchange->asker, [exchange, parse, go_on] {
+    const auto said =
+        std::make_shared<Answer<T>>(parse(exchange->body, exchange->api->config.limits));
+    exchange->api->loop.Post([go_on, said] { go_on(std::move(*said)); });
+  });
+  if (!taken) {
+    respond(ProblemResponse(FromRefusal(QueueFull())));
+  }
+}
+
 // For a client that is gone: its answer would not be read, so nothing is formatted.
 Response UnreadResponse();
 
@@ -96,7 +129,7 @@ Reply<T> Answering(const std::shared_ptr<Exchange>& exchange, Respond respond,
               MakeProblem(500, "internal", "something went wrong inside Cofferdam"));
         }
         if (const size_t size = BodySize(*response); size >= kCountedBytes) {
-          response->room = api->service.Hold(*asker, size, Service::Holding::kAnyway);
+          response->room = api->service.HoldAnyway(*asker, size);
         }
         return [respond, response] { respond(std::move(*response)); };
       },

@@ -2,6 +2,7 @@
 #include "gateway/http/handlers.h"
 #include "gateway/http/names.h"
 #include "gateway/http/views.h"
+#include "store/key.h"
 
 namespace coffer::gateway {
 namespace {
@@ -23,7 +24,7 @@ Answer<AuditQuery> ReadAuditQuery(const Exchange& exchange) {
     if (given == nullptr) {
       continue;
     }
-    if (!IsName(*given)) {
+    if (!IsName(*given) && !(field == &query.agent && store::IsAgentName(*given))) {
       return Refusal{.kind = RefusalKind::kInvalid,
                      .code = "query.invalid",
                      .message = std::string(name) + " is not a name, id or time"};

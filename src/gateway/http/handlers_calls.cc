@@ -10,9 +10,6 @@
 namespace coffer::gateway {
 namespace {
 
-// A larger body would hold up the loop while it is parsed.
-constexpr size_t kCallParsedAtOnce = 16 * 1024;
-
 Response CallResponse(CallView& call, bool wait) {
   Response response;
   if (call.state == CallState::kFinished) {
@@ -41,38 +38,17 @@ void PostCall(const std::shared_ptr<Exchange>& exchange, Respond respond) {
     respond(ProblemResponse(FromRefusal(key.refusal())));
     return;
   }
-  const auto submit = [exchange, respond = std::move(respond),
-                       key = std::move(key.value())](Answer<CallRequest> request) {
-    if (!request.ok()) {
-      respond(ProblemResponse(FromRefusal(request.refusal())));
-      return;
-    }
-    exchange->body = {};  // a call can take long, and its arguments are in the request now
-    request->idempotency_key = key;
-    request->traceparent = ReadTraceparent(exchange->head);
+  const auto submit = [exchange, respond, key = std::move(key.value())](CallRequest request) {
+    request.idempotency_key = key;
+    request.traceparent = ReadTraceparent(exchange->head);
     const bool wait = !PrefersAsync(exchange->head);
-    request->wait = wait;
-    exchange->api->service.Submit(exchange->who, std::move(request.value()),
+    request.wait = wait;
+    exchange->api->service.Submit(exchange->who, std::move(request),
                                   Answering<CallView>(exchange, respond, [wait](CallView& call) {
                                     return CallResponse(call, wait);
                                   }));
   };
-  if (exchange->body.size() < kCallParsedAtOnce) {
-    submit(ParseCallBody(exchange->body, exchange->api->config.limits));
-    return;
-  }
-  const bool taken = exchange->api->service.Offload(*exchange->asker, [exchange, submit] {
-    auto request = std::make_shared<Answer<CallRequest>>(
-        ParseCallBody(exchange->body, exchange->api->config.limits));
-    exchange->api->loop.Post([submit, request] { submit(std::move(*request)); });
-  });
-  if (!taken) {
-    submit(Refusal{.kind = RefusalKind::kUnavailable,
-                   .code = "busy",
-                   .message = "too many requests of this tenant or key are waiting already",
-                   .hint = "wait for answers before you ask for more",
-                   .retry_after = std::chrono::seconds(1)});
-  }
+  WithBody<CallRequest>(exchange, respond, ParseCallBody, submit);
 }
 
 void GetCall(const std::shared_ptr<Exchange>& exchange, Respond respond) {

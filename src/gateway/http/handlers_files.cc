@@ -96,8 +96,9 @@ class UploadReceiver : public std::enable_shared_from_this<UploadReceiver> {
   Respond respond_;
 };
 
-// What a client says of its upload and this server does not do. Ignoring it would write another file than the client meant: a part
-// in the place of the whole, coded bytes as if they were plain, or a new version over one that the client did not know.
+// What a client says of its upload and this server does not do. Ignoring it would write another
+// file than the client meant: a part in the place of the whole, coded bytes as if they were plain,
+// or a new version over one that the client did not know.
 std::optional<Problem> CheckUpload(const Head& head) {
   if (head.Find("Content-Range") != nullptr) {
     return MakeProblem(400, "file.part", "a file is written as a whole: Content-Range is refused",

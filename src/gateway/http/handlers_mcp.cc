@@ -9,17 +9,11 @@
 #include "gateway/http/protected_resource.h"
 
 namespace coffer::gateway {
-namespace {
-
-// A larger body would hold up the loop while it is parsed.
-constexpr size_t kMcpParsedAtOnce = 16 * 1024;
-
-}  // namespace
 
 void PostMcp(const std::shared_ptr<Exchange>& exchange, Respond respond) {
   auto post = std::make_shared<McpPost>(*exchange, respond);
   exchange->work = post;
-  if (exchange->body.size() < kMcpParsedAtOnce) {
+  if (exchange->body.size() < kParsedAtOnce) {
     post->Take(ReadMcpMessage(exchange->body));
     return;
   }
@@ -34,12 +28,7 @@ void PostMcp(const std::shared_ptr<Exchange>& exchange, Respond respond) {
     });
   });
   if (!taken) {
-    respond(ProblemResponse(FromRefusal(
-        Refusal{.kind = RefusalKind::kUnavailable,
-                .code = "busy",
-                .message = "too many requests of this tenant or key are waiting already",
-                .hint = "wait for answers before you ask for more",
-                .retry_after = std::chrono::seconds(1)})));
+    respond(ProblemResponse(FromRefusal(QueueFull())));
   }
 }
 

@@ -34,37 +34,38 @@ Answer<uint64_t> ReadCount(const Exchange& exchange, std::string_view name, uint
 
 }  // namespace
 
-// The same ladder as of a call: what was refused is answered as a call that was refused.
+// The same ladder as for a call: a refusal is answered like that of a call.
 void PostProcess(const std::shared_ptr<Exchange>& exchange, Respond respond) {
-  Answer<CallRequest> request = ParseProcessBody(exchange->body, exchange->api->config.limits);
-  if (!request.ok()) {
-    respond(ProblemResponse(FromRefusal(request.refusal())));
-    return;
-  }
-  const std::string session = exchange->Value("session_id");
-  request->session_id = session;
-  request->traceparent = ReadTraceparent(exchange->head);
-  request->background = true;
-  request->wait = false;
-  ProcessView begun;
-  begun.session_id = session;
-  begun.tool = request->tool;
-  begun.ports = request->ports;
-  exchange->api->service.Submit(
-      exchange->who, std::move(request.value()),
-      Answering<CallView>(exchange, std::move(respond), [begun](CallView& call) {
-        if (call.state == CallState::kFinished) {
-          Response response = JsonResponse(200, FormatCallResult(call));
-          response.headers.push_back({"Location", "/v1/calls/" + call.identity.call_id});
+  const auto submit = [exchange, respond](CallRequest request) {
+    const std::string session = exchange->Value("session_id");
+    request.session_id = session;
+    request.traceparent = ReadTraceparent(exchange->head);
+    request.background = true;
+    request.wait = false;
+    ProcessView begun;
+    begun.session_id = session;
+    begun.tool = request.tool;
+    begun.ports = request.ports;
+    exchange->api->service.Submit(
+        exchange->who, std::move(request),
+        Answering<CallView>(exchange, respond, [begun](CallView& call) {
+          if (call.state == CallState::kFinished) {
+            Response response = JsonResponse(200, FormatCallResult(call));
+            response.headers.push_back({"Location", "/v1/calls/" + call.identity.call_id});
+            if (call.retry_after) {
+              response.headers.push_back({"Retry-After", std::to_string(*call.retry_after)});
+            }
+            return response;
+          }
+          ProcessView view = begun;
+          view.process_id = call.identity.call_id;
+          Response response = JsonResponse(201, FormatProcess(view));
+          response.headers.push_back({"Location", "/v1/sessions/" + begun.session_id +
+                                                      "/processes/" + call.identity.call_id});
           return response;
-        }
-        ProcessView view = begun;
-        view.process_id = call.identity.call_id;
-        Response response = JsonResponse(201, FormatProcess(view));
-        response.headers.push_back({"Location", "/v1/sessions/" + begun.session_id + "/processes/" +
-                                                    call.identity.call_id});
-        return response;
-      }));
+        }));
+  };
+  WithBody<CallRequest>(exchange, respond, ParseProcessBody, submit);
 }
 
 void GetProcesses(const std::shared_ptr<Exchange>& exchange, Respond respond) {
@@ -96,14 +97,12 @@ void GetProcessLog(const std::shared_ptr<Exchange>& exchange, Respond respond) {
 }
 
 void PostProcessSignal(const std::shared_ptr<Exchange>& exchange, Respond respond) {
-  Answer<int> signal = ParseSignalBody(exchange->body, exchange->api->config.limits);
-  if (!signal.ok()) {
-    respond(ProblemResponse(FromRefusal(signal.refusal())));
-    return;
-  }
-  exchange->api->service.SignalProcess(
-      exchange->who, NameOf(*exchange), signal.value(),
-      Answering<ProcessView>(exchange, std::move(respond), 202, FormatProcess));
+  const auto send = [exchange, respond](int signal) {
+    exchange->api->service.SignalProcess(
+        exchange->who, NameOf(*exchange), signal,
+        Answering<ProcessView>(exchange, respond, 202, FormatProcess));
+  };
+  WithBody<int>(exchange, respond, ParseSignalBody, send);
 }
 
 void DeleteProcess(const std::shared_ptr<Exchange>& exchange, Respond respond) {

@@ -17,6 +17,14 @@ SwitchTarget TargetOf(const Exchange& exchange) {
 
 }  // namespace
 
+Refusal QueueFull() {
+  return {.kind = RefusalKind::kUnavailable,
+          .code = "busy",
+          .message = "too many requests of this tenant or key are waiting already",
+          .hint = "wait for answers before you ask for more",
+          .retry_after = std::chrono::seconds(1)};
+}
+
 Response UnreadResponse() {
   Response response;
   response.status = 204;
@@ -81,14 +89,12 @@ void GetMetrics(const std::shared_ptr<Exchange>& exchange, Respond respond) {
 }
 
 void PostSession(const std::shared_ptr<Exchange>& exchange, Respond respond) {
-  Answer<SessionRequest> request = ParseSessionBody(exchange->body, exchange->api->config.limits);
-  if (!request.ok()) {
-    respond(ProblemResponse(FromRefusal(request.refusal())));
-    return;
-  }
-  exchange->api->service.CreateSession(
-      exchange->who, std::move(request.value()),
-      Answering<SessionView>(exchange, std::move(respond), 201, FormatSession));
+  const auto create = [exchange, respond](SessionRequest request) {
+    exchange->api->service.CreateSession(
+        exchange->who, std::move(request),
+        Answering<SessionView>(exchange, respond, 201, FormatSession));
+  };
+  WithBody<SessionRequest>(exchange, respond, ParseSessionBody, create);
 }
 
 void GetSessions(const std::shared_ptr<Exchange>& exchange, Respond respond) {
@@ -115,15 +121,12 @@ void DeleteSession(const std::shared_ptr<Exchange>& exchange, Respond respond) {
 }
 
 void PostSessionExtend(const std::shared_ptr<Exchange>& exchange, Respond respond) {
-  Answer<std::chrono::seconds> lifetime =
-      ParseExtendBody(exchange->body, exchange->api->config.limits);
-  if (!lifetime.ok()) {
-    respond(ProblemResponse(FromRefusal(lifetime.refusal())));
-    return;
-  }
-  exchange->api->service.ExtendSession(
-      exchange->who, exchange->Value("session_id"), lifetime.value(),
-      Answering<SessionView>(exchange, std::move(respond), 200, FormatSession));
+  const auto extend = [exchange, respond](std::chrono::seconds lifetime) {
+    exchange->api->service.ExtendSession(
+        exchange->who, exchange->Value("session_id"), lifetime,
+        Answering<SessionView>(exchange, respond, 200, FormatSession));
+  };
+  WithBody<std::chrono::seconds>(exchange, respond, ParseExtendBody, extend);
 }
 
 void GetTools(const std::shared_ptr<Exchange>& exchange, Respond respond) {
@@ -139,14 +142,11 @@ void GetTool(const std::shared_ptr<Exchange>& exchange, Respond respond) {
 }
 
 void PostKey(const std::shared_ptr<Exchange>& exchange, Respond respond) {
-  Answer<KeyRequest> request = ParseKeyBody(exchange->body, exchange->api->config.limits);
-  if (!request.ok()) {
-    respond(ProblemResponse(FromRefusal(request.refusal())));
-    return;
-  }
-  exchange->api->service.CreateKey(
-      exchange->who, std::move(request.value()),
-      Answering<NewKey>(exchange, std::move(respond), 201, FormatNewKey));
+  const auto create = [exchange, respond](KeyRequest request) {
+    exchange->api->service.CreateKey(exchange->who, std::move(request),
+                                     Answering<NewKey>(exchange, respond, 201, FormatNewKey));
+  };
+  WithBody<KeyRequest>(exchange, respond, ParseKeyBody, create);
 }
 
 void GetKeys(const std::shared_ptr<Exchange>& exchange, Respond respond) {
@@ -190,15 +190,12 @@ void GetAccess(const std::shared_ptr<Exchange>& exchange, Respond respond) {
 }
 
 void PostAccess(const std::shared_ptr<Exchange>& exchange, Respond respond) {
-  const Answer<AccessDecision> decision =
-      ParseAccessBody(exchange->body, exchange->api->config.limits);
-  if (!decision.ok()) {
-    respond(ProblemResponse(FromRefusal(decision.refusal())));
-    return;
-  }
-  exchange->api->service.DecideAccess(
-      exchange->who, exchange->Value("access_id"), decision.value(),
-      Answering<AccessView>(exchange, std::move(respond), 200, FormatAccess));
+  const auto decide = [exchange, respond](AccessDecision decision) {
+    exchange->api->service.DecideAccess(
+        exchange->who, exchange->Value("access_id"), std::move(decision),
+        Answering<AccessView>(exchange, respond, 200, FormatAccess));
+  };
+  WithBody<AccessDecision>(exchange, respond, ParseAccessBody, decide);
 }
 
 void GetSwitches(const std::shared_ptr<Exchange>& exchange, Respond respond) {
@@ -208,14 +205,11 @@ void GetSwitches(const std::shared_ptr<Exchange>& exchange, Respond respond) {
 }
 
 void PutSwitch(const std::shared_ptr<Exchange>& exchange, Respond respond) {
-  Answer<std::string> reason = ParseSwitchBody(exchange->body, exchange->api->config.limits);
-  if (!reason.ok()) {
-    respond(ProblemResponse(FromRefusal(reason.refusal())));
-    return;
-  }
-  exchange->api->service.SetSwitch(
-      exchange->who, TargetOf(*exchange), reason.value(),
-      Answering<SwitchView>(exchange, std::move(respond), 200, FormatSwitch));
+  const auto set = [exchange, respond](const std::string& reason) {
+    exchange->api->service.SetSwitch(exchange->who, TargetOf(*exchange), reason,
+                                     Answering<SwitchView>(exchange, respond, 200, FormatSwitch));
+  };
+  WithBody<std::string>(exchange, respond, ParseSwitchBody, set);
 }
 
 void DeleteSwitch(const std::shared_ptr<Exchange>& exchange, Respond respond) {

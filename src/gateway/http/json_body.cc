@@ -196,7 +196,7 @@ std::vector<uint16_t> ReadPorts(Members* members) {
   return ports;
 }
 
-constexpr uint64_t kLongestSession = 24 * 3600;  // seconds
+constexpr uint64_t kLongestSession = uint64_t{24} * 3600;  // seconds
 constexpr uint64_t kTenYears = 10ULL * 366 * 86400;
 
 }  // namespace
@@ -317,7 +317,7 @@ Answer<KeyRequest> ParseKeyBody(std::string_view text, const HttpLimits& limits)
 }
 
 Answer<AccessDecision> ParseAccessBody(std::string_view text, const HttpLimits& limits) {
-  constexpr uint64_t kMostMinutes = 24 * 60;
+  constexpr uint64_t kMostMinutes = uint64_t{24} * 60;
   Answer<Members> read = Members::Read(text, limits);
   if (!read.ok()) {
     return read.refusal();

@@ -2,9 +2,9 @@
 //
 // JSON bodies of requests, from bytes to checked values.
 //
-// Bounds come before building: one pass without memory of its own refuses what is too deep, has too many values, or
-// holds a number that a double or a 64-bit integer cannot carry unchanged (a bigger integer would silently become
-// another one). Then every member must be known and of its type: a misspelt one is refused, not ignored.
+// The one pass that builds the value (base/bounded_json.h) stops at what is too deep, has too many values, or holds an
+// integer that 64 bits cannot carry unchanged: it would silently become another one. Then every member must be known
+// and of its type: a misspelt one is refused, not ignored.
 #pragma once
 
 #include <string>

@@ -21,7 +21,7 @@ namespace {
 using raw::Arg;
 using raw::Syscall;
 
-constexpr int kBacklog = 1024;
+constexpr int kBacklog = 4096;  // the kernel takes less if net.core.somaxconn is less
 
 struct Address {
   sockaddr_storage storage{};

@@ -3,6 +3,8 @@
 
 #include <utility>
 
+#include "gateway/http/handlers.h"
+
 namespace coffer::gateway {
 namespace {
 
@@ -47,9 +49,7 @@ struct Reading : std::enable_shared_from_this<Reading> {
       self->api->loop.Post([self, finish = std::move(finish)] { finish(); });
     };
     if (!api->service.Offload(*reply.asker(), work)) {
-      reply(Refusal{.kind = RefusalKind::kUnavailable,
-                    .code = "busy",
-                    .message = "too many requests of this tenant or key are waiting already"});
+      reply(QueueFull());
     }
   }
 };
@@ -73,19 +73,16 @@ void ReadWholeFile(const std::shared_ptr<const Api>& api, const Identity& who,
           .hint = "the HTTP API sends files of any size: GET /v1/sessions/{id}/files/{path}"});
       return;
     }
-    auto room = api->service.Hold(*reply.asker(), size, Service::Holding::kIfThereIsRoom);
-    if (room == nullptr) {
-      reply(Refusal{.kind = RefusalKind::kUnavailable,
-                    .code = "busy.memory",
-                    .message = "too much of this tenant's is in memory already",
-                    .retry_after = std::chrono::seconds(1)});
+    Answer<std::shared_ptr<void>> room = api->service.Hold(*reply.asker(), size);
+    if (!room.ok()) {
+      reply(room.refusal());
       return;
     }
     auto reading = std::make_shared<Reading>();
     reading->api = api;
     reading->file = std::move(answer.value());
     reading->reply = reply;
-    reading->room = std::move(room);
+    reading->room = std::move(room.value());
     reading->Next();
   };
   api->service.OpenDownload(who, owner, path,

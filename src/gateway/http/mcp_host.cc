@@ -97,6 +97,10 @@ void McpServiceHost::Made::Prepare(const McpResultForm& form) {
   } else if (result != nullptr) {
     line = form.Line(*result);
     result.reset();
+    if (line.size() >= kCountedBytes) {
+      line.pop_back();
+      text.emplace().RawWhole(std::exchange(line, {}));
+    }
   }
 }
 

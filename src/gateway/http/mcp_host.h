@@ -20,7 +20,7 @@
 namespace coffer::gateway {
 
 // The caller, and its session.
-struct McpClient {
+struct McpCaller {
   std::shared_ptr<const Api> api;
   Identity who;
   std::shared_ptr<Asker> asker;
@@ -34,7 +34,7 @@ struct McpClient {
 
 class McpServiceHost : public McpHost, public std::enable_shared_from_this<McpServiceHost> {
  public:
-  explicit McpServiceHost(McpClient client) : client_(std::move(client)) {}
+  explicit McpServiceHost(McpCaller client) : client_(std::move(client)) {}
 
   Json Capabilities() const override;
   void ListTools(const McpId& id) override;
@@ -62,7 +62,7 @@ class McpServiceHost : public McpHost, public std::enable_shared_from_this<McpSe
   void ListFiles(const McpRequest& request);
   void ReadFile(const McpRequest& request);
 
-  const McpClient client_;
+  const McpCaller client_;
   std::shared_ptr<McpFlight> flight_;
   std::shared_ptr<void> timer_;
   std::shared_ptr<void> room_;  // of the answer, until it is sent

@@ -21,7 +21,8 @@ struct McpServiceHost::Made {
   Made(Json made);        // NOLINT(google-explicit-constructor)
   Made(JsonPieces made);  // NOLINT(google-explicit-constructor)
   Made(McpError made);    // NOLINT(google-explicit-constructor)
-  // Turns the result into what is sent: a large one of members into a text that is made while it is sent, every other into a line.
+  // Turns the result into what is sent: a large one into a text that is made, or at least compressed,
+  // while it is sent, every other into a line.
   void Prepare(const McpResultForm& form);
   size_t bytes() const { return text ? text->source_bytes() : line.size(); }
 
@@ -45,11 +46,13 @@ Reply<T> McpServiceHost::Answering(const McpId& id, std::function<Made(T&)> make
        asker = client_.asker, flight = flight_, not_found,
        make = std::move(make)](Answer<T> answer) -> std::function<void()> {
         auto made = std::make_shared<Made>(
-            answer.ok() ? make(answer.value()) : Made(McpErrorOf(answer.refusal(), not_found)));
+            asker->gone   ? Made(McpError{McpErrorCode::kInternal, "the client has left", {}})
+            : answer.ok() ? make(answer.value())
+                          : Made(McpErrorOf(answer.refusal(), not_found)));
         std::shared_ptr<void> room;
         made->Prepare(form);
         if (made->bytes() >= kCountedBytes) {
-          room = api->service.Hold(*asker, made->bytes(), Service::Holding::kAnyway);
+          room = api->service.HoldAnyway(*asker, made->bytes());
         }
         return [weak, id, made, room, flight] {
           if (flight != nullptr) {

@@ -34,6 +34,12 @@ int McpStatusOf(const McpOutgoing& out, bool modern) {
   }
 }
 
+// Nothing is lost if the answer to a client that has left is not made.
+bool OnlyReads(std::string_view method) {
+  return method == "tools/list" || method == "resources/list" || method == "resources/read" ||
+         method == "resources/templates/list";
+}
+
 // A line without its end.
 Response LineResponse(int status, std::string line) {
   if (line.ends_with('\n')) {
@@ -63,6 +69,7 @@ void McpPost::Take(McpReading reading) {
     return;
   }
   message_ = std::move(std::get<McpMessage>(reading));
+  asker_->only_reads = OnlyReads(message_.method);
   if (!session_id_.empty() && !IsId(session_id_)) {
     RespondError(400, {McpErrorCode::kBadMessage, "session is not the id of a session", {}});
     return;
@@ -178,7 +185,7 @@ void McpPost::CheckSession(std::function<void()> next) {
           {McpErrorCode::kBadMessage, "there is no such session; begin again with initialize", {}});
       return;
     }
-    if (self->minted_ && session->expires_at - WallTime() < kSessionLifetime / 2) {
+    if (self->minted_ && session->time_left < kSessionLifetime / 2) {
       const auto ignored = [](const Answer<SessionView>&) {};  // then it ends when it would have
       self->api_->service.ExtendSession(self->who_, self->session_id_, kSessionLifetime,
                                         Reply<SessionView>(ignored, self->asker_));
@@ -206,7 +213,7 @@ void McpPost::MakeServer() {
   if (api_->config.mcp_host) {
     host_ = api_->config.mcp_host();
   } else {
-    McpClient client{.api = api_, .who = who_, .asker = asker_, .session_id = session_id_};
+    McpCaller client{.api = api_, .who = who_, .asker = asker_, .session_id = session_id_};
     client.ids_are_keys = minted_;
     client.can_be_cancelled = !era_.modern;
     client.traceparent = ReadTraceparent(head_);
@@ -273,7 +280,8 @@ void McpPost::Send(McpOutgoing out) {
 void McpPost::SendText(JsonPieces text) {
   if (stream_ == nullptr) {
     Response response = LineResponse(200, "");
-    response.stream = MakeTextStream(api_, asker_, std::make_shared<JsonPieces>(std::move(text)));
+    StreamText(api_, asker_, AcceptsGzip(head_), std::make_shared<JsonPieces>(std::move(text)),
+               &response);
     Finish(std::move(response));
     return;
   }

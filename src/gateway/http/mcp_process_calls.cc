@@ -120,7 +120,7 @@ void McpServiceHost::ReadProcess(const McpId& id, const ProcessState& state,
     client_.api->service.ReadProcessLog(
         client_.who, name, {*ask.offset, kPiece, std::chrono::seconds(0)},
         Answering<ProcessLogView>(id, [state](ProcessLogView& log) -> Made {
-          return ProcessOutputJson(state, log.text, log.next);
+          return ProcessOutput(state, std::move(log.text), log.next);
         }));
     return;
   }

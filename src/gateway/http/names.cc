@@ -5,6 +5,7 @@
 #include <cstddef>
 
 #include "base/ascii.h"
+#include "base/hex.h"
 #include "base/utf8.h"
 
 namespace coffer::gateway {
@@ -16,7 +17,7 @@ bool IsId(std::string_view text) {
   for (size_t i = 0; i < text.size(); ++i) {
     const bool dash = i == 8 || i == 13 || i == 18 || i == 23;
     const char c = text[i];
-    if (dash ? c != '-' : !(IsDigit(c) || (c >= 'a' && c <= 'f'))) {
+    if (dash ? c != '-' : HexValue(c) < 0) {
       return false;
     }
   }
@@ -34,7 +35,7 @@ bool IsName(std::string_view text) {
 bool IsHash(std::string_view text) {
   constexpr std::string_view kKind = "sha256:";
   return text.size() == kKind.size() + 64 && text.starts_with(kKind) &&
-         text.find_first_not_of("0123456789abcdef", kKind.size()) == std::string_view::npos;
+         IsHex(text.substr(kKind.size()));
 }
 
 bool IsCursor(std::string_view text) {

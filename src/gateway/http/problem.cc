@@ -78,6 +78,12 @@ Problem FromRefusal(const Refusal& refusal) {
   return problem;
 }
 
+Problem FatalProblem(const Refusal& refusal) {
+  Problem problem = FromRefusal(refusal);
+  problem.close = true;
+  return problem;
+}
+
 std::string FormatProblem(const Problem& problem) {
   Json json = {{"type", "urn:coffer:problem:" + problem.code},
                {"title", ReasonPhrase(problem.status)},

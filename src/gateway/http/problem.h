@@ -40,6 +40,8 @@ Json LogJson(const std::optional<LogPosition>& log);
 
 // The status for each kind is beside it in service.h.
 Problem FromRefusal(const Refusal& refusal);
+// The same, and the connection ends.
+Problem FatalProblem(const Refusal& refusal);
 int StatusOf(RefusalKind kind);
 
 // {"type", "title", "status", "detail", "code"} and, where there is something to say, "hint", "call_id", "errors".

@@ -9,6 +9,7 @@
 #include "gateway/http/words.h"
 #include "policy/manifest/manifest.h"
 #include "policy/manifest/mistake.h"
+#include "store/key.h"
 
 namespace coffer::gateway {
 namespace {
@@ -51,6 +52,15 @@ bool Matches(std::string_view pattern, std::string_view path, Values* values) {
   return false;  // more path than pattern, or a slash at the end
 }
 
+// What a switch may name. An agent's name may hold what has a meaning in a URL: it is then percent-encoded.
+bool IsSwitchName(std::string_view value) {
+  const size_t colon = value.find(':');
+  const bool pause = colon != std::string_view::npos &&  // TOOL:AGENT, which may be longer
+                     policy::IsToolName(value.substr(0, colon)) &&
+                     store::IsAgentName(value.substr(colon + 1));
+  return pause || store::IsAgentName(value);
+}
+
 bool ValidValue(std::string_view kind, const std::string& value) {
   if (kind == "call_id" || kind == "session_id" || kind == "process_id") {
     return IsId(value);
@@ -67,7 +77,10 @@ bool ValidValue(std::string_view kind, const std::string& value) {
   if (kind == "hash") {
     return IsHash(value);
   }
-  return (kind == "key_id" || kind == "access_id" || kind == "name") && IsName(value);
+  if (kind == "name") {
+    return IsSwitchName(value);
+  }
+  return (kind == "key_id" || kind == "access_id") && IsName(value);
 }
 
 bool Listed(std::string_view list, std::string_view name) {

@@ -9,6 +9,7 @@
 
 #include "gateway/http/accept_thread.h"
 #include "gateway/http/connection.h"
+#include "gateway/http/connection_door.h"
 #include "gateway/http/listen.h"
 #include "net/asio.h"
 #include "net/tls.h"
@@ -26,8 +27,9 @@ class Core : public std::enable_shared_from_this<Core> {
       : loop_(loop), shared_(std::make_shared<ServerShared>(loop, service, std::move(config))) {}
 
   Status Open(const ServerConfig& config) {
-    acceptor_ = std::make_unique<AcceptThread>(
-        shared_->api.config.limits, shared_->api.config.names, *shared_->api.known,
+    const HttpConfig& http = shared_->api.config;
+    door_ = std::make_unique<ConnectionDoor>(
+        http.limits, *shared_->api.known,
         [weak = weak_from_this(), &loop = loop_](UniqueFd fd, bool tls) {
           auto handed = std::make_shared<UniqueFd>(std::move(fd));
           loop.Post([weak, handed, tls] {
@@ -36,6 +38,7 @@ class Core : public std::enable_shared_from_this<Core> {
             }
           });
         });
+    acceptor_ = std::make_unique<AcceptThread>(http.limits, http.names, *door_);
     if (config.tls.has_value()) {
       TRY_ASSIGN(shared_->tls, net::TlsContext::Load(config.tls->certificate, config.tls->key));
     }
@@ -59,14 +62,21 @@ class Core : public std::enable_shared_from_this<Core> {
     return {};
   }
 
-  void Start() {
-    // When the loop runs, privileges have been dropped: a thread that is made before would keep them.
+  void StartWithLoop() {
     loop_.Post([weak = weak_from_this()] {
       if (auto self = weak.lock(); self != nullptr && !self->stopped_) {
-        self->acceptor_->Start();
-        self->Beat();
+        self->Beat();  // first: nothing is `starting` any more
+        self->StartAccepting();
       }
     });
+  }
+
+  void StartAccepting() {
+    if (!accepting_) {
+      accepting_ = true;
+      acceptor_->Start();
+      door_->Start();
+    }
   }
 
   Status ReplaceTls(const TlsPair& pair) {
@@ -87,7 +97,7 @@ class Core : public std::enable_shared_from_this<Core> {
     const AcceptThread::Counts counts = acceptor_->counts();
     stats.connections = connections_.size();
     stats.accepted = counts.accepted;
-    stats.turned_away += counts.refused;
+    stats.turned_away += counts.refused + door_->refused();
     stats.requests += counts.healthy + counts.unhealthy;
     return stats;
   }
@@ -95,6 +105,7 @@ class Core : public std::enable_shared_from_this<Core> {
   void StopListening() {
     stopped_ = true;
     acceptor_->Stop();
+    door_->Stop();
     beat_timer_ = nullptr;
     for (const std::string& path : std::exchange(socket_files_, {})) {
       RemoveSocketFile(path);
@@ -130,7 +141,7 @@ class Core : public std::enable_shared_from_this<Core> {
 
   // On the loop: a connection that the accepting thread handed over.
   void Adopt(UniqueFd fd, bool tls) {
-    acceptor_->Taken();
+    door_->Taken();
     if (stopped_ || (!tls && IsAbandonedReading(fd.get()))) {
       return;
     }
@@ -286,8 +297,9 @@ class Core : public std::enable_shared_from_this<Core> {
 
   net::Loop& loop_;
   std::shared_ptr<ServerShared> shared_;
-  std::unique_ptr<AcceptThread> acceptor_;
-  AcceptThread::Counts told_;  // of its answers, to config.answered
+  std::unique_ptr<ConnectionDoor> door_;
+  std::unique_ptr<AcceptThread> acceptor_;  // adds to the door's queue
+  AcceptThread::Counts told_;               // of its answers, to config.answered
   std::shared_ptr<void> beat_timer_;
   std::vector<uint16_t> ports_, health_ports_;
   std::vector<std::string> socket_files_;
@@ -296,6 +308,7 @@ class Core : public std::enable_shared_from_this<Core> {
   std::shared_ptr<void> sweep_timer_;
   std::shared_ptr<void> drain_timer_;
   std::function<void()> drained_;
+  bool accepting_ = false;
   bool stopped_ = false;
 };
 
@@ -312,6 +325,7 @@ class AsioServer : public Server {
   std::vector<uint16_t> ports() const override { return core_->ports(); }
   std::vector<uint16_t> health_ports() const override { return core_->health_ports(); }
   ServerStats stats() const override { return core_->stats(); }
+  void StartAccepting() override { core_->StartAccepting(); }
   Status ReplaceTls(const TlsPair& pair) override { return core_->ReplaceTls(pair); }
   void ReplaceJwt(std::shared_ptr<const JwtVerifier> jwt) override {
     core_->ReplaceJwt(std::move(jwt));
@@ -330,7 +344,7 @@ Result<std::unique_ptr<Server>> Server::Open(net::Loop& loop, Service& service,
                                              ServerConfig config) {
   auto core = std::make_shared<Core>(loop, service, std::move(config.http));
   TRY(core->Open(config));
-  core->Start();
+  core->StartWithLoop();
   return std::unique_ptr<Server>(std::make_unique<AsioServer>(std::move(core)));
 }
 

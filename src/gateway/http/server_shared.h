@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What the connections of a server share: the service and its configuration, counters, and how many
-// requests each tenant has in progress. Used on the loop's thread.
+// requests each tenant and each of its keys has in progress. Used on the loop's thread.
 #pragma once
 
 #include <cstdint>
@@ -28,15 +28,22 @@ struct ServerShared {
 
   std::string_view Date();  // of the Date field
 
-  // A request of the tenant in progress, until the handle is dropped. Nothing if the tenant has its
-  // share: of all requests it may not have more than it leaves connections free.
-  std::shared_ptr<void> Begin(const store::TenantId& tenant);
+  // A request in progress, until the handle is dropped. Refused if the asker's tenant has its share
+  // (it leaves as many connections free as it has requests), or its key has its share of those: three
+  // quarters of what the tenant's other keys leave, and the last eighth is for keys that have none.
+  Answer<std::shared_ptr<void>> Begin(const Asker& asker);
 
  private:
-  struct Progress {
-    std::map<store::TenantId, size_t> of_tenant;
+  struct OfTenant {
+    std::map<std::string, size_t> keys;
     size_t all = 0;
   };
+  struct Progress {
+    std::map<store::TenantId, OfTenant> tenants;
+    size_t all = 0;
+  };
+  // What counts nothing any more.
+  static void Forget(Progress* progress, const store::TenantId& tenant, const std::string& key);
   std::shared_ptr<Progress> progress_ = std::make_shared<Progress>();
   std::string date_;
   int64_t date_second_ = -1;

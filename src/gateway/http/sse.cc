@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gateway/http/sse.h"
 
-#include <sodium/utils.h>
-
 #include <chrono>
 #include <nlohmann/json.hpp>
 #include <utility>
 #include <vector>
 
+#include "base/base64.h"
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/utf8.h"
@@ -21,17 +20,8 @@ constexpr size_t kBatchBytes = 16384;
 constexpr size_t kFormattedAtOnce = 4096;
 // A stream with nothing to say yet begins anyway, so that the client sees its headers.
 constexpr std::chrono::milliseconds kStreamPatience{250};
-// A watcher that may watch no more still gets what was said so shortly after the last look.
+// Visibility is checked this often: a watcher that lost the right still gets events until the next check.
 constexpr std::chrono::seconds kLookAgain{1};
-
-std::string Base64(std::string_view bytes) {
-  std::string text(sodium_base64_ENCODED_LEN(bytes.size(), sodium_base64_VARIANT_ORIGINAL), '\0');
-  ::sodium_bin2base64(text.data(), text.size(),
-                      reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size(),
-                      sodium_base64_VARIANT_ORIGINAL);
-  text.pop_back();  // the NUL
-  return text;
-}
 
 // Waits for batches, one at a time, and hands them out as text. Before it is streamed, the first batch decides what
 // the answer is.
@@ -40,7 +30,7 @@ class EventStream : public BodyStream, public std::enable_shared_from_this<Event
   EventStream(std::shared_ptr<Exchange> exchange, uint64_t after)
       : exchange_(std::move(exchange)), after_(after) {}
 
-  // `begin` gets what was wrong, or nothing: then this stream is the answer. `empty()` tells if it ended already.
+  // `begin` gets a refusal, or nothing: then this stream is the answer. `empty()` tells if it ended already.
   void Begin(std::function<void(std::optional<Refusal>)> begin) {
     begin_ = std::move(begin);
     timer_ = exchange_->api->loop.After(kStreamPatience, [weak = weak_from_this()] {
@@ -59,7 +49,7 @@ class EventStream : public BodyStream, public std::enable_shared_from_this<Event
     }
     next_ = std::move(next);
     if (text_.empty()) {
-      room_ = nullptr;  // what was handed out has been sent
+      room_ = nullptr;  // the text given out before has been sent
     }
     if (!Deliver()) {
       Ask();
@@ -118,8 +108,8 @@ class EventStream : public BodyStream, public std::enable_shared_from_this<Event
             batch.events.back().data == "finished");
   }
 
-  // Whether the client may still watch. Then `go_on`, else the stream ends with the reason. Those that come while a question
-  // is on its way share its answer.
+  // Whether the client may still watch. Then `go_on`, else the stream ends with the reason. Those
+  // that come while a question is on its way share its answer.
   void Look(Watched what, std::function<void()> go_on) {
     looks_.push_back(std::move(go_on));
     if (looks_.size() == 1) {
@@ -185,8 +175,7 @@ class EventStream : public BodyStream, public std::enable_shared_from_this<Event
             return;
           }
           auto text = std::make_shared<std::string>(FormatBatch(*batch));
-          auto room = exchange->api->service.Hold(*exchange->asker, text->size(),
-                                                  Service::Holding::kAnyway);
+          auto room = exchange->api->service.HoldAnyway(*exchange->asker, text->size());
           exchange->api->loop.Post([weak, text, room, finished = batch->finished] {
             if (auto self = weak.lock()) {
               self->waiting_ = false;
@@ -201,7 +190,11 @@ class EventStream : public BodyStream, public std::enable_shared_from_this<Event
     if (finished_) {
       return;  // it has ended early
     }
-    text_ += text;
+    if (text_.empty()) {
+      text_ = std::move(text);  // it can be large: no second copy
+    } else {
+      text_ += text;
+    }
     finished_ = finished;
     Decide(std::nullopt);
     if (next_ != nullptr && !Deliver()) {
@@ -266,7 +259,7 @@ std::string FormatEvent(const CallEvent& event) {
   } else if (IsUtf8(event.data)) {
     data["text"] = event.data;
   } else {
-    data["base64"] = Base64(event.data);
+    data["base64"] = Base64Of(event.data);
   }
   return "id: " + std::to_string(event.seq) +
          "\nevent: " + std::string(kNames[static_cast<size_t>(event.kind)]) +

@@ -2,11 +2,13 @@
 //
 // A call's events as server-sent events (the WHATWG HTML standard, section 9.2), resumable by Last-Event-ID.
 //
-// Each event is JSON on one data line, so that bytes of a tool can never forge a line of the protocol. Output is
-// {"text"} where a piece is UTF-8 and {"base64"} where it is not (a character may be cut in two), so nothing is lost.
-// The stream holds one batch at a time: the next is asked for when the client has taken this one. Before a batch that comes more
-// than a second after the last look, and at each heartbeat, the service is asked whether the client may still watch
-// (Service::CheckWatcher); if not, the stream ends with an `end` event, which no `finished` follows.
+// Each event is JSON on one data line, so that bytes of a tool can never forge a line of the
+// protocol. Output is {"text"} where a piece is UTF-8 and {"base64"} where it is not (a character
+// may be cut in two), so nothing is lost. The stream holds one batch at a time: the next is asked
+// for when the client has taken this one. Before a batch that comes more than a second after the
+// last look, and at each heartbeat, the service is asked whether the client may still watch
+// (Service::CheckWatcher); if not, the stream ends with an `end` event, which no `finished`
+// follows.
 #pragma once
 
 #include <memory>

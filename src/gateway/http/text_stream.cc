@@ -18,7 +18,7 @@ class TextStream : public BodyStream, public std::enable_shared_from_this<TextSt
       : api_(std::move(api)),
         asker_(std::move(asker)),
         text_(std::move(text)),
-        room_(api_->service.Hold(*asker_, text_->source_bytes(), Service::Holding::kAnyway)) {}
+        room_(api_->service.HoldAnyway(*asker_, text_->source_bytes())) {}
 
   // Before the first piece. False if there is no memory for it.
   bool Compress() {
@@ -87,7 +87,12 @@ void PrepareText(const std::shared_ptr<const Api>& api, const std::shared_ptr<As
     }
     return;
   }
-  auto stream = std::make_shared<TextStream>(api, asker, text);
+  StreamText(api, asker, gzip, text, response);
+}
+
+void StreamText(const std::shared_ptr<const Api>& api, const std::shared_ptr<Asker>& asker,
+                bool gzip, std::shared_ptr<JsonPieces> text, Response* response) {
+  auto stream = std::make_shared<TextStream>(api, asker, std::move(text));
   response->headers.push_back({"Vary", "Accept-Encoding"});
   if (gzip && stream->Compress()) {
     response->headers.push_back({"Content-Encoding", "gzip"});

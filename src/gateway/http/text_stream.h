@@ -15,9 +15,14 @@ namespace coffer::gateway {
 // Of what a text is made from. What is smaller is made at once, and sent with its length.
 inline constexpr size_t kStreamedBytes = 65536;
 
-// Turns the text of a response into its body, or into a stream. Does nothing without a text.
+// Turns the text of a response into its body, or into a stream. Does nothing without a text. Makes a
+// small text at once: not on the loop.
 void PrepareText(const std::shared_ptr<const Api>& api, const std::shared_ptr<Asker>& asker,
                  bool gzip, Response* response);
+
+// Makes the text the stream of a response, whatever its size; compressed if `gzip`.
+void StreamText(const std::shared_ptr<const Api>& api, const std::shared_ptr<Asker>& asker,
+                bool gzip, std::shared_ptr<JsonPieces> text, Response* response);
 
 // A text of JSON, or one around it, as a stream that is not compressed.
 std::shared_ptr<BodyStream> MakeTextStream(const std::shared_ptr<const Api>& api,

@@ -215,7 +215,8 @@ Json SwitchJson(const SwitchView& one) {
           {"tenant", one.tenant ? Json(one.tenant->name()) : Json(nullptr)},
           {"reason", one.reason},
           {"set_by", OrNull(one.set_by)},
-          {"set_at", TimeOrNull(one.set_at)}};
+          {"set_at", TimeOrNull(one.set_at)},
+          {"until", TimeOrNull(one.until)}};
 }
 
 // What an item of a list takes, roughly: names and times, and a path or a reason of at most a kilobyte.
@@ -300,9 +301,13 @@ std::string FormatProcess(const ProcessView& process) { return PrintJson(Process
 JsonPieces FormatProcesses(std::vector<ProcessView>& processes) {
   return WholeList("processes", processes, ProcessJson);
 }
-std::string FormatProcessLog(const ProcessLogView& log) {
-  return PrintJson(
-      {{"offset", log.offset}, {"next", log.next}, {"text", log.text}, {"ended", log.ended}});
+JsonPieces FormatProcessLog(ProcessLogView& log) {
+  JsonPieces out;
+  out.Raw(R"({"offset":)" + std::to_string(log.offset) + R"(,"next":)" + std::to_string(log.next) +
+          R"(,"text":)");
+  out.Text(std::move(log.text));
+  out.Raw(log.ended ? R"(,"ended":true})" : R"(,"ended":false})");
+  return out;
 }
 
 std::string FormatFile(const FileView& file) { return PrintJson(FileJson(file)); }

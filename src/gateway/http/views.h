@@ -26,7 +26,7 @@ std::string FormatSession(const SessionView& session);
 JsonPieces FormatSessions(Page<SessionView>& page);
 std::string FormatProcess(const ProcessView& process);
 JsonPieces FormatProcesses(std::vector<ProcessView>& processes);
-std::string FormatProcessLog(const ProcessLogView& log);
+JsonPieces FormatProcessLog(ProcessLogView& log);
 std::string FormatFile(const FileView& file);
 JsonPieces FormatFiles(Page<FileView>& page);
 std::string FormatTool(const ToolView& tool);

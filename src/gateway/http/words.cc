@@ -9,10 +9,11 @@ namespace {
 
 constexpr std::array<std::string_view, 4> kRoles = {"agent", "approver", "operator", "auditor"};
 constexpr std::array<std::string_view, 4> kStates = {"queued", "gated", "running", "finished"};
-constexpr std::array<std::string_view, 4> kScopes = {"tool", "agent", "session", "tenant"};
+constexpr std::array<std::string_view, 5> kScopes = {"tool", "agent", "session", "tenant",
+                                                     "breaker"};
 
-template <typename T>
-std::optional<T> FindWord(const std::array<std::string_view, 4>& words, std::string_view name) {
+template <typename T, size_t N>
+std::optional<T> FindWord(const std::array<std::string_view, N>& words, std::string_view name) {
   const auto found = std::find(words.begin(), words.end(), name);
   return found == words.end() ? std::nullopt : std::optional(static_cast<T>(found - words.begin()));
 }

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gateway/mcp/file_uri.h"
 
-#include <sodium/utils.h>
-
 #include <nlohmann/json.hpp>
 
+#include "base/base64.h"
 #include "base/percent.h"
 #include "base/utf8.h"
 
@@ -14,15 +13,6 @@ namespace {
 constexpr std::string_view kSessions = "coffer://sessions/";
 constexpr std::string_view kCalls = "coffer://calls/";
 constexpr std::string_view kFiles = "/files/";
-
-std::string Base64(std::string_view bytes) {
-  std::string text(sodium_base64_ENCODED_LEN(bytes.size(), sodium_base64_VARIANT_ORIGINAL), '\0');
-  ::sodium_bin2base64(text.data(), text.size(),
-                      reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size(),
-                      sodium_base64_VARIANT_ORIGINAL);
-  text.pop_back();  // the NUL
-  return text;
-}
 
 }  // namespace
 
@@ -77,7 +67,7 @@ JsonPieces McpFileContents(const McpFile& file, std::string bytes) {
     result.Text(std::move(bytes));
   } else {
     result.Raw(R"(,"mimeType":"application/octet-stream","blob":")");
-    result.RawWhole(Base64(bytes));
+    result.RawWhole(Base64Of(bytes));
     result.Raw("\"");
   }
   result.Raw("}]");

@@ -113,8 +113,8 @@ struct Reader {
     return text;
   }
 
-  // A result that does not fit what was declared is an error of the server. Without a schema that
-  // we can check, none is promised.
+  // A result that does not fit the declared schema is an error of the server. A schema that we
+  // cannot check is not passed on.
   static void AddOutput(const Json& given, ForeignTool& made, Json& shown) {
     const auto schema = given.find("outputSchema");
     if (schema == given.end() || !schema->is_object()) {

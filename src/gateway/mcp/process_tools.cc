@@ -197,11 +197,18 @@ Json ProcessResultJson(const std::vector<ProcessState>& processes, const std::st
   return ToolAnswer(std::move(text), Listed(processes));
 }
 
-Json ProcessOutputJson(const ProcessState& process, std::string_view output, uint64_t next_offset) {
-  Json structured = Listed({process});
-  structured["output"] = std::string(output);
-  structured["next_offset"] = next_offset;
-  return ToolAnswer("[" + Sentence(process) + "]\n" + std::string(output), std::move(structured));
+JsonPieces ProcessOutput(const ProcessState& process, std::string output, uint64_t next_offset) {
+  const auto held = std::make_shared<const std::string>(std::move(output));
+  JsonPieces result;
+  result.Raw(R"("content":[{"type":"text","text":")");
+  result.TextInside(std::make_shared<const std::string>("[" + Sentence(process) + "]\n"));
+  result.TextInside(held);
+  result.Raw(R"("}],"structuredContent":{"processes":)");
+  result.Value(Listed({process})["processes"]);
+  result.Raw(R"(,"output":")");
+  result.TextInside(held);
+  result.Raw(R"(","next_offset":)" + std::to_string(next_offset) + R"(},"isError":false)");
+  return result;
 }
 
 Json ProcessErrorJson(const Error& error) {

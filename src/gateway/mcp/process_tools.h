@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/json.h"
+#include "base/json_pieces.h"
 #include "base/result.h"
 
 namespace coffer::gateway {
@@ -51,8 +52,9 @@ struct ProcessState {
 };
 // content, structuredContent, isError. `note` is a sentence for the model.
 Json ProcessResultJson(const std::vector<ProcessState>& processes, const std::string& note);
-// The same for kRead: a piece of the output, and where the next one begins.
-Json ProcessOutputJson(const ProcessState& process, std::string_view output, uint64_t next_offset);
+// The same for kRead, without the braces: a piece of the output, and where the next one begins. The
+// output stands in it twice and is held once.
+JsonPieces ProcessOutput(const ProcessState& process, std::string output, uint64_t next_offset);
 // A call that is not possible.
 Json ProcessErrorJson(const Error& error);
 

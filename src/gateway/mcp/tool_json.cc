@@ -99,7 +99,8 @@ Json ErrorJson(const call::ToolReply& reply) {
 
 using Bytes = std::shared_ptr<const std::string>;
 
-// What stands after the output in what a person at a terminal would see: why the call failed. `ends_line`: so does the output.
+// What stands after the output in what a person at a terminal would see: why the call failed.
+// `ends_line`: so does the output.
 std::string AfterOutput(const call::ToolReply& reply, bool failed, bool ends_line) {
   std::string text;
   const auto add = [&](const std::string& more) {
@@ -129,8 +130,8 @@ std::string AfterOutput(const call::ToolReply& reply, bool failed, bool ends_lin
   return text;
 }
 
-// What a person at a terminal would see. Each part ends between two characters, so that the string says what it would say in
-// one: a part that follows output begins with a line break or a bracket.
+// What a person at a terminal would see. Each part ends between two characters, so that the string
+// says what it would say in one: a part that follows output begins with a line break or a bracket.
 void AddContentText(const call::ToolReply& reply, const Bytes& out, const Bytes& err, bool failed,
                     JsonPieces& text) {
   const auto ends_line = [](const std::string& bytes) {

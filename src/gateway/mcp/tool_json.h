@@ -18,8 +18,9 @@ namespace coffer::gateway {
 // the host that stands in for the session's files; empty: none.
 Json McpToolJson(const policy::Manifest& manifest, const std::string& project = "");
 
-// content (with a link for each file that the call exported), structuredContent (which fits the outputSchema above), isError:
-// the members of a result (McpResultForm). Output stands in two of them, and is held once.
+// content (with a link for each file that the call exported), structuredContent (which fits the
+// outputSchema above), isError: the members of a result (McpResultForm). Output stands in two of
+// them, and is held once.
 JsonPieces McpToolResult(call::ToolReply reply, std::span<const audit::ExportedFile> exported = {});
 
 }  // namespace coffer::gateway

@@ -43,11 +43,15 @@ void MakeNetwork(int32_t* network, int32_t* socket) {
     *socket = static_cast<int32_t>(answer);
   }
   if (answer >= 0) {
+    // SIOCGSKNS (Linux 4.9): the namespace of a socket, as a descriptor. Init enters it by that,
+    // without a path in /proc.
     answer = Syscall(SYS_ioctl, answer, SIOCGSKNS, 0);
   }
   *network = static_cast<int32_t>(answer);
 }
 
+// The kernel raises the device of the namespace that the socket belongs to, so the caller need not
+// enter it.
 long RaiseLoopback(int socket) {
   ifreq request{};
   request.ifr_name[0] = 'l';
@@ -59,6 +63,8 @@ long RaiseLoopback(int socket) {
 long EnforceIdentity(uint32_t uid, bool groups_allowed) {
   // Leaving uid 0 would empty the sets we still have to empty properly (the bounding set needs CAP_SETPCAP).
   long answer = Prctl(PR_SET_SECUREBITS, SECBIT_NO_SETUID_FIXUP);
+  // Where an ordinary user made the user namespace, setgroups is denied in it for good
+  // (user_namespaces(7)): the groups of the caller stay.
   if (answer >= 0 && groups_allowed) {
     answer = Syscall(SYS_setgroups, 0, 0);
   }
@@ -149,6 +155,16 @@ long EnforceRlimits(const BoundaryAdmission& admission, uint32_t* item) {
   return 0;
 }
 
+long EnforceCoreLimit() {
+  rlimit64 limit{1, 1};
+  long answer = Syscall(SYS_prlimit64, 0, RLIMIT_CORE, Arg(&limit), 0);
+  if (answer == -EPERM) {
+    limit = {0, 0};
+    answer = Syscall(SYS_prlimit64, 0, RLIMIT_CORE, Arg(&limit), 0);
+  }
+  return answer;
+}
+
 long DetachKeyring() {
   const long answer = Syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, 0);
   if (answer == -ENOSYS || answer >= 0) {
@@ -161,6 +177,8 @@ long DetachKeyring() {
 }
 
 long EnforceNoGain() {
+  // The running kernel may know capabilities that the headers of the build did not. A set has 64
+  // bits.
   for (int capability = 0; capability <= CAP_LAST_CAP + 24; ++capability) {
     const long answer = Prctl(PR_CAPBSET_DROP, static_cast<unsigned long>(capability));
     if (answer == -EINVAL) {
@@ -174,6 +192,8 @@ long EnforceNoGain() {
   if (answer < 0) {
     return answer;
   }
+  // With these bits execve gives uid 0 and set-user-ID programs no capability (capabilities(7)).
+  // They are locked, so nothing inside can clear them.
   return Prctl(PR_SET_SECUREBITS, SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_NO_SETUID_FIXUP |
                                       SECBIT_NO_SETUID_FIXUP_LOCKED | SECBIT_KEEP_CAPS_LOCKED |
                                       SECBIT_NO_CAP_AMBIENT_RAISE |
@@ -193,6 +213,8 @@ long EnforceInitPosture() {
   // from outside; nothing else runs in it yet.
   long answer = Prctl(PR_SET_DUMPABLE, 1);
   if (answer >= 0) {
+    // The caller's flags would be inherited: ADDR_NO_RANDOMIZE and READ_IMPLIES_EXEC make an attack
+    // easier (personality(2)).
     answer = Syscall(SYS_personality, PER_LINUX);
   }
   if (answer >= 0) {
@@ -213,6 +235,7 @@ long ProbeLandlock(const char* canary) {
     ::close(static_cast<int>(fd));
     return 0;
   }
+  // The canary's mode lets every user read it, so EACCES is the answer of Landlock.
   return fd == -EACCES ? 1 : 0;
 }
 

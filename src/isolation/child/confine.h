@@ -34,6 +34,11 @@ long JoinCgroups(const BoundaryAdmission& admission, uint32_t* item);
 
 long EnforceRlimits(const BoundaryAdmission& admission, uint32_t* item);
 
+// No core dumps: RLIMIT_CORE is 1. No file is so small, and the kernel starts no program that dumps are piped to, which 0
+// does not keep back (core(5); fs/coredump.c since 2.6.35). The filter keeps the limit, so this comes before it. Where the
+// host's hard limit is 0 it stays 0.
+long EnforceCoreLimit();
+
 // A session keyring of its own, so that the host's keys cannot be searched.
 long DetachKeyring();
 

@@ -30,12 +30,15 @@ using raw::Syscall;
 
 void Entry::Enter(Stage stage) {
   context_.report->entered_ns[static_cast<uint32_t>(stage)] = BootTime().count();
+  // Release: a supervisor that reads the stage also reads the time that belongs to it.
   context_.report->stage.store(static_cast<uint32_t>(stage), std::memory_order_release);
 }
 
 long Entry::Must(long answer) {
   if (answer < 0) {
     context_.report->error = static_cast<int32_t>(-answer);
+    // The kernel removes the unfinished namespaces. The report is in shared memory and stays for the
+    // supervisor.
     ::_exit(1);
   }
   return answer;
@@ -89,6 +92,8 @@ void Entry::BeginRoot() {
   Enter(Stage::kRootMount);
   root_ = static_cast<int>(Must(MountRoot()));
   Enter(Stage::kPopulate);
+  // The descriptors of the places land in the table that the supervisor shares: by them it sees
+  // later how full they are.
   Must(Populate(*context_.root, root_, &context_.report->tmpfs, item()));
   Enter(Stage::kDevices);
   int32_t trees[kMaxTrees];
@@ -219,6 +224,8 @@ void Entry::EnterCgroups() {
   Must(JoinCgroups(admission_, item()));
   if (container_) {
     Enter(Stage::kCgroupNamespace);
+    // The root of the new namespace is the cgroup that we are in now (cgroup_namespaces(7)), so
+    // this comes after joining.
     Must(Syscall(SYS_unshare, CLONE_NEWCGROUP));
     MountCgroup(start_.cgroup_type);
   }
@@ -237,6 +244,8 @@ void Entry::DropPower() {
     Must(EnforceNoCapabilities());
   }
   Enter(Stage::kNoNewPrivs);
+  // Without a capability Landlock and seccomp take a process only with this bit
+  // (landlock_restrict_self(2), seccomp(2)).
   Must(EnforceNoNewPrivs());
   Must(EnforceInitPosture());
 }
@@ -255,6 +264,7 @@ void Entry::EnterFilter() {
   Enter(Stage::kSeccomp);
   const std::span<const sock_filter> filter = At(*plan_, plan_->filter);
   const std::span<const sock_filter> unserved = At(*plan_, plan_->unserved_filter);
+  Must(EnforceCoreLimit());
   long listener = InstallFilter(filter);
   if (listener == -EBUSY) {
     // Another sandbox around us has a listener already: refusals stay refusals, but no record of them reaches us.
@@ -280,6 +290,8 @@ void Entry::LeaveTable() {
   Must(EnforceRlimits(admission_, item()));
   if (container_) {
     Enter(Stage::kDetach);
+    // The helper has kept every power that we gave up. Nothing of the command may run while it
+    // lives.
     Must(AwaitHelper(helper_));
   }
 }

@@ -46,6 +46,8 @@ long OpenPty(ChildReport* report) {
   int unlock = 0;
   long answer = Syscall(SYS_ioctl, master, TIOCSPTLCK, Arg(&unlock));
   if (answer >= 0) {
+    // TIOCGPTPEER (Linux 4.13) opens the other end without a path, which could lead to another
+    // devpts (ioctl_tty(2)).
     answer = Syscall(SYS_ioctl, master, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
     report->pty_slave = static_cast<int32_t>(answer);
   }

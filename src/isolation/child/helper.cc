@@ -91,6 +91,8 @@ bool NetworkMade(const ChildReport& report) { return IsSet(report.network_made, 
 
 long StartHelper(Helper* helper) {
   clone_args args{};
+  // The memory is shared because the results are written into the report and into this Helper, the
+  // table because the sockets must land where the supervisor finds them.
   args.flags = CLONE_VM | CLONE_FILES;
   args.exit_signal = SIGCHLD;
   args.stack = reinterpret_cast<uint64_t>(helper->stack);
@@ -102,6 +104,7 @@ long StartHelper(Helper* helper) {
 long EnterNetwork(const Helper& helper) {
   const ChildReport& report = *helper.report;
   while (!NetworkMade(report)) {
+    // WNOWAIT leaves it unreaped: AwaitHelper waits for it once more.
     siginfo_t dead{};
     const long asked =
         Syscall(SYS_waitid, P_PID, helper.pid, Arg(&dead), WEXITED | WNOHANG | WNOWAIT | __WALL, 0);

@@ -98,6 +98,7 @@ void EndChildren(int /*signal*/) {
 void EndAllWithSupervisor(InitEnding ending) {
   struct sigaction action{};
   action.sa_handler = ending == InitEnding::kKillReach ? EndEverything : EndChildren;
+  // A signal with a handler: SIGKILL as parent-death signal would end init and leave its children.
   sigaction(SIGRTMIN, &action, nullptr);
   Syscall(SYS_prctl, PR_SET_PDEATHSIG, SIGRTMIN, 0, 0, 0);
 }
@@ -149,6 +150,7 @@ struct ExecContext {
     answer = Syscall(SYS_ioctl, 0, TIOCSCTTY, 0);
   }
   if (answer >= 0) {
+    // vfork shares the memory and copies the descriptor table, so init keeps what is closed here.
     answer = Syscall(SYS_close_range, 3, ~0U, 0);
   }
   if (answer >= 0) {

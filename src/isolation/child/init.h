@@ -26,7 +26,7 @@ struct InitDuty {
   InitEnding ending = InitEnding::kDie;
 };
 
-// CLONE_CLEAR_SIGHAND leaves what was ignored when we were started, and so would execve.
+// Resets signals that our own parent ignored: CLONE_CLEAR_SIGHAND and execve leave them ignored.
 void HeedEverySignal();
 
 // Waits for its go on the control socket, runs the call that ends `plan`, exits.

@@ -19,7 +19,7 @@
 
 namespace coffer::isolation {
 
-inline constexpr uint32_t kPlanMagic = 0xc0ffe703;
+inline constexpr uint32_t kPlanMagic = 0xc0ffe704;
 
 // `count` records in a row.
 template <class Record>
@@ -65,6 +65,8 @@ struct PackedBind {
   PackedText overlay_work;
   uint64_t expected_dev;
   uint64_t expected_ino;
+  uint64_t place_dev;
+  uint64_t place_ino;
   uint64_t device;
   uint8_t directory;
   uint8_t writable;

@@ -49,6 +49,7 @@ struct Option {
 
 // A new file system instance as a detached mount, or -errno.
 long MountNew(const char* type, std::initializer_list<Option> options, unsigned attributes) {
+  // fsopen, fsconfig and fsmount (Linux 5.2) make a mount that is attached nowhere.
   const long context = Syscall(SYS_fsopen, Arg(type), FSOPEN_CLOEXEC);
   if (context < 0) {
     return context;
@@ -101,19 +102,46 @@ unsigned Attributes(const PackedBind& bind) {
   return flags;
 }
 
-// Adds to the attributes of a mount, or with AT_RECURSIVE of all below it too.
-long SetAttributes(int at, const char* path, unsigned flags, unsigned attributes) {
-  mount_attr wanted{};
-  wanted.attr_set = attributes;
-  return Syscall(SYS_mount_setattr, at, Arg(path), flags, Arg(&wanted), sizeof(wanted));
+// True if `info` is of the kind that `bind` covers. A link lies over itself, and a cover over a fifo.
+bool IsKindCovered(const PackedBind& bind, const struct stat& info) {
+  return bind.covers != 0      ? S_ISFIFO(info.st_mode)
+         : bind.link != 0      ? S_ISLNK(info.st_mode)
+         : bind.directory != 0 ? S_ISDIR(info.st_mode)
+                               : S_ISREG(info.st_mode);
 }
 
-// A clone of a shared mount is its peer: what is mounted on it, a cover or a part of /usr that is
-// hidden, would appear in the host's tree too. So it becomes private before anything is put there.
-long MakePrivate(int tree) {
+// Moves a mount over the inode that the supervisor noted as its place in another mount. -ESTALE if the name `at` leads
+// elsewhere by now. Nothing is done for a fifo that is covered already: two mounts of one tree may hold it.
+long MoveOverPlace(const PlanBlock& plan, const PackedBind& bind, int tree, int root) {
+  open_how how{};
+  how.flags = O_PATH | O_CLOEXEC | O_NOFOLLOW;
+  how.resolve = RESOLVE_NO_MAGICLINKS | RESOLVE_NO_SYMLINKS | RESOLVE_BENEATH;
+  const long place =
+      Syscall(SYS_openat2, root, Arg(Relative(plan, bind.at)), Arg(&how), sizeof(how));
+  struct stat info;
+  if (place < 0 || fstat(static_cast<int>(place), &info) != 0) {
+    return -ESTALE;
+  }
+  long answer = -ESTALE;
+  if (bind.covers != 0 && S_ISCHR(info.st_mode) && info.st_rdev == bind.device) {
+    answer = 0;
+  } else if (IsKindCovered(bind, info) && info.st_dev == bind.place_dev &&
+             info.st_ino == bind.place_ino) {
+    // Onto the descriptor: the name may lead elsewhere again.
+    answer = Syscall(SYS_move_mount, tree, Arg(""), place, Arg(""),
+                     MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH);
+  }
+  ::close(static_cast<int>(place));
+  return answer == -ENOENT ? -ESTALE : answer;  // it was removed
+}
+
+// Adds to the attributes of a mount, or with AT_RECURSIVE of all below it too. `propagation`: 0 leaves it.
+long SetAttributes(int at, const char* path, unsigned flags, unsigned attributes,
+                   unsigned long propagation = 0) {
   mount_attr wanted{};
-  wanted.propagation = MS_PRIVATE;
-  return Syscall(SYS_mount_setattr, tree, Arg(""), AT_EMPTY_PATH, Arg(&wanted), sizeof(wanted));
+  wanted.attr_set = attributes;
+  wanted.propagation = propagation;
+  return Syscall(SYS_mount_setattr, at, Arg(path), flags, Arg(&wanted), sizeof(wanted));
 }
 
 // True if `info` is what the supervisor examined.
@@ -162,6 +190,7 @@ char* Append(char* at, const char* text) {
 // Mounts a sized tmpfs at its place; its descriptor, or -errno.
 long MountPlace(const PlanBlock& plan, const PackedTmpfs& place, int root) {
   char number[24];
+  // The longest text is 74 bytes: two numbers of 20 digits, a mode of 11, and their names.
   char options[96];
   char* end = Append(options, "size=");
   end = Append(end, Decimal(place.bytes, number));
@@ -198,6 +227,7 @@ long WriteAndClose(const PlanBlock& plan, const PackedFile& file, int fd) {
 long WritePrivateFile(const PlanBlock& plan, const PackedFile& file, int root) {
   const char* const at = Relative(plan, file.at);
   if (file.size == 0) {
+    // An empty file in one system call, without a descriptor.
     return Syscall(SYS_mknodat, root, Arg(at), S_IFREG | file.mode, 0);
   }
   const long fd = Syscall(SYS_openat, root, Arg(at),
@@ -220,6 +250,7 @@ long MountRoot() {
   }
   long answer = Syscall(SYS_move_mount, root, Arg(""), AT_FDCWD, Arg("/"), MOVE_MOUNT_F_EMPTY_PATH);
   if (answer >= 0) {
+    // PivotInto takes the current directory as the new root.
     answer = Syscall(SYS_fchdir, root);
   }
   return answer < 0 ? answer : root;
@@ -290,19 +321,21 @@ long AttachBinds(const PlanBlock& plan, const int32_t (&trees)[kMaxTrees], int r
   for (size_t i = 0; i < binds.size(); ++i) {
     *item = static_cast<uint32_t>(i);
     const PackedBind& bind = binds[i];
-    if (bind.directory == 0 && bind.covers == 0) {
+    if (bind.directory == 0 && bind.covers == 0 && bind.place_ino == 0) {
       // A place to mount on: an empty file, never seen again.
       const long made = Syscall(SYS_mknodat, root, Arg(Relative(plan, bind.at)), S_IFREG | 0444, 0);
       if (made < 0 && made != -EEXIST) {
         return made;
       }
     }
-    long answer = SetAttributes(trees[i], "", AT_EMPTY_PATH, Attributes(bind));
-    if (answer >= 0 && bind.directory != 0) {
-      answer = MakePrivate(trees[i]);
-    }
+    // Before it is attached: a detached mount can be seen from no path, so it never shows with more
+    // rights than it ends up with. A clone of a shared mount is its peer: what is mounted on it, a
+    // cover or a part of /usr that is hidden, would appear in the host's tree too. So it becomes private.
+    long answer = SetAttributes(trees[i], "", AT_EMPTY_PATH, Attributes(bind),
+                                bind.directory != 0 ? MS_PRIVATE : 0);
     if (answer >= 0) {
-      answer = MoveTo(trees[i], root, At(plan, bind.at));
+      answer = bind.place_ino != 0 ? MoveOverPlace(plan, bind, trees[i], root)
+                                   : MoveTo(trees[i], root, At(plan, bind.at));
     }
     if (const OverlayDirs dirs{At(plan, bind.overlay_upper), At(plan, bind.overlay_work)};
         answer >= 0 && *dirs.upper != '\0') {
@@ -312,7 +345,7 @@ long AttachBinds(const PlanBlock& plan, const int32_t (&trees)[kMaxTrees], int r
       ::close(trees[i]);
     }
     if (answer == -ENOENT && bind.covers != 0) {
-      continue;  // it has gone meanwhile: there is nothing to cover
+      continue;  // root has removed it meanwhile: there is nothing to cover
     }
     if (answer < 0) {
       return answer;

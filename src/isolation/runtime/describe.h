@@ -16,12 +16,11 @@ struct RuntimeReport {
   std::string name;
   std::string summary;
   bool found = false;
-  std::string program;  // the real file: "/usr/bin/python3.11"; empty for host-usr
-  std::string package;  // what would bring it
-  std::string problem;  // why it cannot be used
-  size_t entries = 0;   // mounts: files and trees
-  std::optional<uint64_t>
-      files;  // in all of them; nothing where nobody should wait for the answer (host-usr)
+  std::string program;            // the real file: "/usr/bin/python3.11"; empty for host-usr
+  std::string package;            // what would bring it
+  std::string problem;            // why it cannot be used
+  size_t entries = 0;             // mounts: files and trees
+  std::optional<uint64_t> files;  // in all mounts; empty where counting takes too long (host-usr)
   std::optional<uint64_t> bytes;
 };
 

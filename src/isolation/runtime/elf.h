@@ -28,8 +28,6 @@ struct ElfInfo {
   bool dynamic = false;             // has a dynamic section
   bool unwinds =
       false;  // names pthread_cancel, pthread_exit or backtrace: libc loads libgcc_s for them
-
-  bool is_static() const { return interpreter.empty() && needed.empty(); }
 };
 
 // True for a file that starts with the ELF magic.

@@ -137,8 +137,8 @@ Status LibraryFinder::CloseName(const std::string& soname) {
     return {};
   }
   names_.insert(soname);
-  const ElfInfo nobody;
-  return Add(std::move(*located), Search{nobody, "/"}, Missing::kSkip, 0);
+  const ElfInfo no_requester;
+  return Add(std::move(*located), Search{no_requester, "/"}, Missing::kSkip, 0);
 }
 
 Status LibraryFinder::Visit(const Search& search, Missing missing, int depth) {

@@ -145,6 +145,10 @@ Status UseMounted(const std::string& inside, const std::string& host, const Reso
   }
   command.program = inside;
   SetBuilder builder;
+  if (const Result<Program> program = OpenProgram(builder.paths(), host);
+      program.ok() && program->shebang.missing) {
+    return EndsInCarriageReturn(inside);
+  }
   const std::optional<Behind> behind = Follow(builder.paths(), host, command.runtimes, options);
   if (!behind) {
     return {};  // execve says what is wrong with it
@@ -158,6 +162,11 @@ Status UseMounted(const std::string& inside, const std::string& host, const Reso
 Result<NamedOnPath> FindOnPath(const std::string& name, const ResolveOptions& options,
                                const RuntimeSet& shown) {
   TRY_ASSIGN(const std::string path, FindProgram(name));
+  return FindByPath(path, options, shown);
+}
+
+Result<NamedOnPath> FindByPath(const std::string& path, const ResolveOptions& options,
+                               const RuntimeSet& shown) {
   NamedOnPath found;
   SetBuilder builder;
   const std::optional<Behind> behind = Follow(builder.paths(), path, {}, options);
@@ -170,7 +179,9 @@ Result<NamedOnPath> FindOnPath(const std::string& name, const ResolveOptions& op
     found.inside = *inside;
     return found;
   }
-  for (const std::string& place : {path, real.substr(0, real.rfind('/') + 1) + name}) {
+  const std::string beside =
+      real.substr(0, real.rfind('/') + 1) + std::string(path.substr(path.rfind('/') + 1));
+  for (const std::string& place : {path, beside}) {
     if (found.inside.empty() && !FindInside(found.set, place).empty()) {
       found.inside = place;
     }

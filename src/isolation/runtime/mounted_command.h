@@ -40,5 +40,8 @@ struct NamedOnPath {
 };
 Result<NamedOnPath> FindOnPath(const std::string& name, const ResolveOptions& options,
                                const RuntimeSet& shown);
+// The same for a program by its path on the host.
+Result<NamedOnPath> FindByPath(const std::string& path, const ResolveOptions& options,
+                               const RuntimeSet& shown);
 
 }  // namespace coffer::isolation

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <sys/syscall.h>
 
+#include <algorithm>
 #include <array>
 
 #include "base/sys.h"
@@ -86,7 +87,8 @@ Shebang ParseShebang(std::string_view head) {
   head.remove_prefix(2);
   head = head.substr(0, head.find('\n'));
   if (head.find('\0') != std::string_view::npos || head.find('\r') != std::string_view::npos) {
-    return {"", "", head.ends_with('\r')};
+    const bool windows = head.ends_with('\r');
+    return {"", "", windows, windows && Trim(head).find_first_of(" \t") == std::string_view::npos};
   }
   head = Trim(head);
   size_t end = 0;
@@ -144,7 +146,7 @@ Result<Program> OpenProgram(RealPaths& paths, const std::string& host, NeedX nee
   program.is_script = true;
   program.shebang = ParseShebang(start);
   if (std::string target = TrampolineTarget(start, DirName(program.place.real)); !target.empty()) {
-    program.shebang = {std::move(target), "", false};
+    program.shebang = {.interpreter = std::move(target)};
   }
   return program;
 }
@@ -211,6 +213,13 @@ Result<std::string> FindProgram(const std::string& name) {
   if (const size_t sign = name.find('='); sign != std::string::npos && sign > 0) {
     return NotFound(name,
                     "a variable of the command is a flag: coffer run --env " + name + " -- CMD");
+  }
+  constexpr std::array<std::string_view, 9> kShellWords = {
+      "cd", "export", "source", ".", "alias", "ulimit", "set", "unset", "exec"};
+  if (std::find(kShellWords.begin(), kShellWords.end(), name) != kShellWords.end()) {
+    return NotFound(name, "it is a word of the shell: coffer run -- sh -c '" + name +
+                              " ...'; --cwd PATH and --env K=V set a command's directory and "
+                              "variables");
   }
   return NotFound(
       name,

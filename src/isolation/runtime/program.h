@@ -20,8 +20,9 @@ namespace coffer::isolation {
 struct Shebang {
   std::string interpreter;
   std::string argument;
-  bool windows =
-      false;  // it ends in a carriage return, so the kernel looks for a name that ends in one
+  bool windows = false;  // the line ends in a carriage return
+  // windows, and without an argument: the kernel looks for an interpreter whose name ends in a carriage return
+  bool missing = false;
 };
 
 // Of the first line of a file; empty interpreter if it is none, or if the kernel would not run it: a name that is cut

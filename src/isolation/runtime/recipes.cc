@@ -8,6 +8,7 @@
 #include <array>
 
 #include "base/sys.h"
+#include "base/trust_files.h"
 #include "isolation/package_etc.h"
 #include "isolation/runtime/busybox.h"
 #include "isolation/runtime/compound_recipes.h"
@@ -116,6 +117,22 @@ void AddVirtualEnvironment(SetBuilder& set, const RealPaths::Place& link) {
   }
 }
 
+// Configuration and data that Debian's packages keep outside of the library, in /etc or linked to there.
+void AddPythonConfiguration(SetBuilder& set) {
+  set.AddOptional("/etc/ssl/openssl.cnf");
+  set.AddName("/usr/lib/ssl/openssl.cnf");
+  // Providers that it may name: one that cannot be loaded fails every use of OpenSSL.
+  set.AddTree("/usr/lib/" + std::string(kTriplet) + "/ossl-modules");
+  set.AddOptional(kTrustFiles.front());
+  set.AddName("/usr/lib/ssl/cert.pem");
+  if (set.AddTree("/usr/share/matplotlib")) {  // it cannot be imported without
+    set.AddOptional("/etc/matplotlibrc");
+  }
+  if (set.AddTree("/usr/share/tcltk")) {  // of tkinter
+    set.AddOptional("/etc/tcltk");
+  }
+}
+
 Status AddPython(SetBuilder& set, const Program& program) {
   const std::string prefix = Prefix(program);
   const std::string python = PythonName(program, prefix);
@@ -143,6 +160,7 @@ Status AddPython(SetBuilder& set, const Program& program) {
     set.AddOptional("/etc/" + python);  // Debian's sitecustomize.py is a link to there
     AddPythonPackages(set, "/usr/lib/python3/dist-packages");
     AddPythonPackages(set, "/usr/local/lib/" + python + "/dist-packages");
+    AddPythonConfiguration(set);
   } else {
     set.Watch(prefix + "/lib/" + python + "/site-packages");
     set.AddModules(prefix + "/lib/" + python + "/site-packages", 3);

@@ -21,6 +21,12 @@ bool IsPrivate(std::string_view path) {
                      [&](std::string_view place) { return path.starts_with(place); });
 }
 
+// The kernel looks for a loader where the program says, so in the private /tmp it stays there.
+bool Moves(const RuntimeFile& file) {
+  return IsPrivate(file.inside) &&
+         !(file.why == BindReason::kLoader && file.inside.starts_with("/tmp/"));
+}
+
 }  // namespace
 
 std::string Relocated(const std::string& path) {
@@ -33,20 +39,24 @@ std::string NotRelocated(const std::string& path) {
 }
 
 RuntimeSet Relocated(RuntimeSet set) {
-  const bool any = std::any_of(set.files.begin(), set.files.end(),
-                               [](const RuntimeFile& file) { return IsPrivate(file.inside); }) ||
+  const bool any = std::any_of(set.files.begin(), set.files.end(), Moves) ||
                    std::any_of(set.links.begin(), set.links.end(),
                                [](const auto& link) { return IsPrivate(link.first); });
   if (!any) {
     return set;
   }
-  for (RuntimeFile& file : set.files) {
-    file.inside = Relocated(file.inside);
-  }
   for (auto& [name, target] : set.links) {
     const std::string absolute = Normalize(std::string(DirName(name)) + "/" + target);
+    const bool stays = std::any_of(
+        set.files.begin(), set.files.end(),
+        [&](const RuntimeFile& file) { return file.inside == absolute && !Moves(file); });
     name = Relocated(name);
-    target = RelativeTarget(name, Relocated(absolute));
+    target = RelativeTarget(name, stays ? absolute : Relocated(absolute));
+  }
+  for (RuntimeFile& file : set.files) {
+    if (Moves(file)) {
+      file.inside = Relocated(file.inside);
+    }
   }
   return Merge(std::move(set), {});
 }

@@ -4,7 +4,8 @@
 //
 // A program or script of the caller's own may lie in the host's /tmp. At that path inside it would be covered by the
 // private /tmp, or make a writable place executable. The path is kept below the new place, so what a program finds
-// relative to itself ($ORIGIN, a virtual environment) is still there; what it finds there by absolute path is not.
+// relative to itself ($ORIGIN, a virtual environment) is still there; what it finds there by absolute path is not. A loader
+// below /tmp stays: the kernel finds it by the absolute path that the program names (PT_INTERP).
 #pragma once
 
 #include <string>

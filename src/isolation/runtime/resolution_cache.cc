@@ -20,7 +20,7 @@ namespace coffer::isolation {
 namespace {
 
 constexpr std::string_view kResolutionMagic =
-    "coffer-runtime-2\n";  // raised whenever the format or a recipe changes
+    "coffer-runtime-3\n";  // raised whenever the format or a recipe changes
 constexpr size_t kMaxResolutions = 1 << 20;
 constexpr uint32_t kMaxEntries = 8192;
 

@@ -23,6 +23,33 @@ constexpr std::array kExtensions = {
     Extension{".cts", "node"},
 };
 
+// Languages without a recipe: what a person would type.
+constexpr std::array kCommandFor = {
+    Extension{".rb", "ruby"},   Extension{".java", "java"},  Extension{".go", "go run"},
+    Extension{".lua", "lua"},   Extension{".tcl", "tclsh"},  Extension{".php", "php"},
+    Extension{".R", "Rscript"}, Extension{".awk", "awk -f"}, Extension{".jl", "julia"},
+};
+
+template <size_t kCount>
+const Extension* FindExtension(const std::array<Extension, kCount>& known,
+                               const std::string& file) {
+  const auto found = std::find_if(known.begin(), known.end(), [&](const Extension& extension) {
+    return file.size() > extension.ending.size() && file.ends_with(extension.ending);
+  });
+  return found == known.end() ? nullptr : &*found;
+}
+
+Error UnknownScript(const std::string& file) {
+  std::string hint =
+      "give it a first line such as #!/usr/bin/env python3, or one of the endings "
+      ".py .js .mjs .cjs .ts .mts .cts .sh .bash .pl, or use: coffer run -- COMMAND";
+  if (const Extension* const other = FindExtension(kCommandFor, file)) {
+    hint = "coffer run --in " + file + " -- " + std::string(other->interpreter) + " " +
+           file.substr(file.rfind('/') + 1);
+  }
+  return Refused("runtime.script.unknown", file + ": cannot tell what runs it", std::move(hint));
+}
+
 }  // namespace
 
 Result<Command> ResolveScript(const std::string& file, const std::vector<std::string>& runtimes,
@@ -53,18 +80,9 @@ Result<Command> ResolveScript(const std::string& file, const std::vector<std::st
   if (!script->shebang.interpreter.empty()) {
     TRY_ASSIGN(words, InterpreterOf(script->shebang, file));
   } else {
-    const auto known =
-        std::find_if(kExtensions.begin(), kExtensions.end(), [&](const Extension& extension) {
-          return file.size() > extension.ending.size() && file.ends_with(extension.ending);
-        });
-    if (known == kExtensions.end() && script->shebang.windows) {
-      return EndsInCarriageReturn(file);
-    }
-    if (known == kExtensions.end()) {
-      return Refused(
-          "runtime.script.unknown", file + ": cannot tell what runs it",
-          "give it a first line such as #!/usr/bin/env python3, or one of the endings "
-          ".py .js .mjs .cjs .ts .mts .cts .sh .bash .pl, or use: coffer run -- COMMAND");
+    const Extension* const known = FindExtension(kExtensions, file);
+    if (known == nullptr) {
+      return script->shebang.windows ? EndsInCarriageReturn(file) : UnknownScript(file);
     }
     words = {std::string(known->interpreter)};
   }

@@ -108,9 +108,15 @@ bool SetBuilder::AddFile(const std::string& path) {
 }
 
 void SetBuilder::AddOptional(const std::string& path) {
-  if (AddFile(path) || AddTree(path)) {
-    files_.back().optional = true;
+  const Result<RealPaths::Place> place = paths_.Find(path);
+  struct stat status{};
+  if (!place.ok() || !Stat(place->real, status) ||
+      !(S_ISREG(status.st_mode) || S_ISDIR(status.st_mode))) {
+    return;
   }
+  files_.push_back({place->real, place->Inside(), false, S_ISDIR(status.st_mode),
+                    BindReason::kRuntime, /*named_by_caller=*/false, place->via_link()});
+  files_.back().optional = true;
 }
 
 void SetBuilder::AddName(const std::string& path) {

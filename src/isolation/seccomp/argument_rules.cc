@@ -14,11 +14,13 @@
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/shm.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 
 #include <initializer_list>
+#include <iterator>
 #include <utility>
 
 #include "isolation/seccomp/identity_rules.h"
@@ -41,8 +43,8 @@ constexpr uint64_t kOrdinaryPipe = 64UL * 1024;
 constexpr uint64_t kSmallSegment = 16UL * 1024;  // bytes
 constexpr uint64_t kSmallSet = 32;               // semaphores
 
-// The second byte of an ioctl command says whom it is for. These two are terminals (with FIONREAD and its kin, which every
-// descriptor answers) and sockets; no file system has them.
+// The second byte of an ioctl command says whom it is for. These two are terminals (with FIONREAD
+// and its kin, which every descriptor answers) and sockets; no file system has them.
 constexpr uint64_t kIoctlType = 0xff00;
 constexpr uint64_t kOfTerminals = 'T' << 8;
 constexpr uint64_t kOfSockets = 0x8900;
@@ -172,8 +174,9 @@ void NetworkSockets(Tier tier, FilterOptions options, Builder& rules) {
   }
 }
 
-// Groups and their sources are kernel memory that no cgroup counts, a hundred kilobytes for a socket. A boundary has loopback alone, so
-// joining answers as where no device has a route for groups.
+// Groups and their sources are kernel memory that no cgroup counts, a hundred kilobytes for a
+// socket. A boundary has loopback alone, so joining answers as where no device has a route for
+// groups.
 void RefuseGroups(std::vector<Rule>& rules) {
   constexpr uint64_t kOfIp[] = {IP_ADD_MEMBERSHIP,
                                 IP_BLOCK_SOURCE,
@@ -196,8 +199,9 @@ void RefuseGroups(std::vector<Rule>& rules) {
   }
 }
 
-// A filter of a socket is a program in the kernel's memory, up to 32 KiB before it is compiled, which RLIMIT_MEMLOCK and
-// sampling do not see. Without such options a kernel answers that there is none of that name. Detaching may stay.
+// A filter of a socket is a program in the kernel's memory, up to 32 KiB before it is compiled,
+// which RLIMIT_MEMLOCK and sampling do not see. Without such options a kernel answers that there is
+// none of that name. Detaching may stay.
 void RefuseSocketFilters(std::vector<Rule>& rules) {
   for (const uint64_t option :
        {SO_ATTACH_FILTER, SO_ATTACH_BPF, SO_ATTACH_REUSEPORT_CBPF, SO_ATTACH_REUSEPORT_EBPF}) {
@@ -205,8 +209,8 @@ void RefuseSocketFilters(std::vector<Rule>& rules) {
   }
 }
 
-// Labels of IPv6 flows come out of one table of 4,096 for all network namespaces of the host, and a boundary's user namespace
-// does not own it.
+// Labels of IPv6 flows come out of one table of 4,096 for all network namespaces of the host, and a
+// boundary's user namespace does not own it.
 void RefuseFlowLabels(std::vector<Rule>& rules) {
   rules.push_back(
       {"setsockopt", FailWith(ENOPROTOOPT), {Is(1, IPPROTO_IPV6), Is(2, kIpv6FlowlabelMgr)}});
@@ -236,10 +240,11 @@ void SystemV(Tier tier, Builder& rules) {
   }
 }
 
-// TIOCSTI types into the caller's terminal, TIOCLINUX pastes into a console, TIOCSETD loads line disciplines, TIOCCONS
-// takes over the console's output. Of files there is a list of what is allowed: each file system has commands of its own, that
-// take space past every limit, change flags of the caller's files or tell of the host's disk. The rest is answered as by a
-// file that does not know the command. strict has a list for everything.
+// TIOCSTI types into the caller's terminal, TIOCLINUX pastes into a console, TIOCSETD loads line
+// disciplines, TIOCCONS takes over the console's output. Of files there is a list of what is
+// allowed: each file system has commands of its own, that take space past every limit, change flags
+// of the caller's files or tell of the host's disk. The rest is answered as by a file that does not
+// know the command. strict has a list for everything.
 void Ioctls(Tier tier, Builder& rules) {
   if (tier == Tier::kStrict) {
     rules.AllowValues("ioctl", 1, kHarmlessIoctls);
@@ -308,6 +313,28 @@ void Prctl(Tier tier, Builder& rules) {
   }
 }
 
+// Merged pages tell by the time of a write who else has the same content: another boundary, a virtual machine of the host.
+// Without a rule for it prctl(PR_SET_MEMORY_MERGE) is refused too. As a kernel without the feature answers.
+void MergedPages(Profile* profile) {
+  profile->rules.insert(profile->rules.begin(),
+                        Rule{"madvise", FailWith(EINVAL), {Is(2, MADV_MERGEABLE)}});
+}
+
+// Where dumps are piped to a program (core(5)), the host's root runs it on the host, outside of every limit, for each
+// process that crashes, whatever RLIMIT_CORE is. Only the value 1 keeps it from being started, which
+// child/confine.h sets. So the limit stays, also where a program lowers it to 0: that is answered as if it were done.
+void CoreLimit(Profile* profile) {
+  const Condition set = {2, Compare::kNotEqual, 0, kWholeArgument};
+  const Rule rules[] = {
+      {"setrlimit", kAsIfDone, {Is(0, RLIMIT_CORE)}},
+      {"prlimit64", kAsIfDone, {Is(1, RLIMIT_CORE), set, Is(3, 0, kWholeArgument)}},
+      {"prlimit64",
+       FailWith(EPERM),
+       {Is(1, RLIMIT_CORE), set}},  // it wants to know the old one too
+  };
+  profile->rules.insert(profile->rules.begin(), std::begin(rules), std::end(rules));
+}
+
 // Huge pages come out of a pool of the host that no memory cgroup counts.
 void HugePages(Builder& rules) {
   rules.Allow("mmap", {HasNone(3, MAP_HUGETLB)});
@@ -366,6 +393,8 @@ void AddArgumentRules(Tier tier, FilterOptions options, Profile* profile) {
   }
   Ioctls(tier, rules);
   Prctl(tier, rules);
+  MergedPages(profile);
+  CoreLimit(profile);
   HugePages(rules);
   SystemV(tier, rules);
   Fcntl(rules);

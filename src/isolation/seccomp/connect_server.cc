@@ -49,11 +49,13 @@ struct ConnectServer::Shared {
   std::condition_variable more;
   std::deque<Work> waiting;
   std::vector<RefusedConnect> refused;
+  uint64_t unrouted = 0;
   size_t threads = 0;
   size_t idle = 0;
   bool ending = false;
 
   long Make(const Work& work);  // 0 or -errno, for the payload
+  long MakeByAddress(const Work& work);
   void Run();
   void Refused(RefusedConnect::Why why, std::string to);
 };
@@ -142,6 +144,11 @@ std::vector<RefusedConnect> ConnectServer::TakeRefused() {
   return std::exchange(shared_->refused, {});
 }
 
+uint64_t ConnectServer::unrouted() const {
+  const std::lock_guard lock(shared_->mutex);
+  return shared_->unrouted;
+}
+
 std::optional<long> ConnectServer::Take(int notify_fd, const seccomp_notif& request) {
   const auto size = static_cast<int>(request.data.args[2]);
   if (size < 0 || size > static_cast<int>(sizeof(sockaddr_storage))) {
@@ -206,17 +213,29 @@ void ConnectServer::Shared::Refused(RefusedConnect::Why why, std::string to) {
   }
 }
 
+// Counted before it is made: at no moment may the kernel's count be ahead of ours (unrouted_sends.h).
+long ConnectServer::Shared::MakeByAddress(const Work& work) {
+  const std::optional<InternetAddress> to = ReadInternetAddress(work.address);
+  const auto count = [&](uint64_t change) {
+    const std::lock_guard lock(mutex);
+    unrouted += change;
+  };
+  count(to ? 1 : 0);
+  const long made = ConnectTo(work.socket.get(), work.address);
+  if (to && made == -ENETUNREACH) {
+    Refused(RefusedConnect::Why::kNoRoute, to->text);
+    return made;
+  }
+  count(to ? -uint64_t{1} : 0);
+  if (to && to->port == kNameServerPort) {
+    Refused(RefusedConnect::Why::kNoNames, to->text);
+  }
+  return made;
+}
+
 long ConnectServer::Shared::Make(const Work& work) {
   if (!work.root.valid()) {
-    const long made = ConnectTo(work.socket.get(), work.address);
-    if (const std::optional<InternetAddress> to = ReadInternetAddress(work.address); to) {
-      if (made == -ENETUNREACH) {
-        Refused(RefusedConnect::Why::kNoRoute, to->text);
-      } else if (to->port == kNameServerPort) {
-        Refused(RefusedConnect::Why::kNoNames, to->text);
-      }
-    }
-    return made;
+    return MakeByAddress(work);
   }
   const long opened =
       sys::OpenAt2(work.root.get(), work.path, O_PATH, RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS);

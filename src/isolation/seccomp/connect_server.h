@@ -59,6 +59,9 @@ class ConnectServer {
   // Since the last time.
   std::vector<RefusedConnect> TakeRefused();
 
+  // How many connects the kernel refused because no route leads there. Never less than it has counted itself of those.
+  uint64_t unrouted() const;
+
   // Threads at most, and calls that wait for one of them at most.
   static constexpr size_t kMostThreads = 32;
   static constexpr size_t kMostWaiting = 64;

@@ -192,15 +192,25 @@ void DenialRecorder::Count(DeniedCall call) {
     denials_[known->second].count += call.count;
     return;
   }
-  if (index_.size() < kMaxDistinct) {
-    index_.emplace(std::move(key), denials_.size());
-    denials_.push_back(std::move(call));
+  if (HasRoomFor(call)) {
+    const size_t at = denials_.size() - (overflowed_ ? 1 : 0);
+    index_.emplace(std::move(key), at);
+    denials_.insert(denials_.begin() + static_cast<ptrdiff_t>(at), std::move(call));
     return;
   }
-  if (denials_.size() == kMaxDistinct) {
+  if (!overflowed_) {
     denials_.push_back({"others", "", 0});
+    overflowed_ = true;
   }
   denials_.back().count += call.count;
+}
+
+bool DenialRecorder::HasRoomFor(const DeniedCall& call) {
+  if (index_.size() < kMaxDistinct) {
+    return true;
+  }
+  const std::optional<std::string> group = group_of_ ? group_of_(call) : std::nullopt;
+  return group && listed_beyond_.insert(*group).second;
 }
 
 }  // namespace coffer::isolation

@@ -6,18 +6,22 @@
 // A refusal reads registers only. It does not read the caller's memory, which can change between check and use. No call
 // but the clone of a thread (thread_gate.h) is ever let through from here, so a lost race can make a record less exact,
 // but cannot allow a call. The servers: connect_server.h, lock_server.h and sysinfo_server.h, and at the process level
-// attribute_server.h. A flood cannot grow the record: after kMaxDistinct different calls the rest is one counter.
+// attribute_server.h. A flood cannot grow the record: after kMaxDistinct different calls the rest is one counter, but for the
+// first of each group that must not be hidden (ListBeyond).
 #pragma once
 
 #include <linux/seccomp.h>
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -61,10 +65,17 @@ class DenialRecorder {
   // Takes over the refusals of servers that answer later. Serve does this; once more when all has ended.
   void TakeLateRefusals();
 
+  // Of calls beyond kMaxDistinct the first of each group is listed too, so that other denials do not hide it. Nothing: it
+  // belongs to none. There are few groups, whatever a program does.
+  using GroupOf = std::function<std::optional<std::string>(const DeniedCall& denied)>;
+  void ListBeyond(GroupOf group) { group_of_ = std::move(group); }
+
   // In order of first appearance; "others" is last.
   const std::vector<DeniedCall>& denials() const { return denials_; }
   // How many calls were refused in all.
   uint64_t total() const { return total_; }
+  // Of the connects that the supervisor made, how many had no route. Also those beyond the list.
+  uint64_t unrouted_connects() const { return connects_ != nullptr ? connects_->unrouted() : 0; }
   // The last process under the filter is gone: stop polling the descriptor, it stays readable for ever.
   bool hung_up() const { return hung_up_; }
 
@@ -80,10 +91,14 @@ class DenialRecorder {
   // What a server made of it: the answer, 0 in `later` if it answers by itself. Nothing: refuse it.
   std::optional<long> Made(int notify_fd, const seccomp_notif& request, bool* later);
   void Count(DeniedCall call);
+  bool HasRoomFor(const DeniedCall& call);
 
   std::vector<DeniedCall> denials_;
   std::unordered_map<std::string, size_t> index_;
-  std::vector<std::byte> request_;  // as large as the kernel says its structs are
+  GroupOf group_of_;
+  std::set<std::string> listed_beyond_;  // groups
+  bool overflowed_ = false;              // denials_ ends with "others"
+  std::vector<std::byte> request_;       // as large as the kernel says its structs are
   std::vector<std::byte> response_;
   std::shared_ptr<AttributeServer> attributes_;
   std::unique_ptr<ConnectServer> connects_;

@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "policy/envelope.h"
@@ -27,7 +28,7 @@ enum class ActionKind : uint8_t {
 
 struct Action {
   ActionKind kind = ActionKind::kNotify;
-  uint16_t error = 0;  // for kErrno, 1 to 4095
+  uint16_t error = 0;  // for kErrno, up to 4095; 0: the call is not made, and answers that it was
   bool operator==(const Action&) const = default;
 };
 
@@ -35,6 +36,8 @@ inline constexpr Action kAllow = {ActionKind::kAllow, 0};
 inline constexpr Action kNotify = {ActionKind::kNotify, 0};
 inline constexpr Action kKill = {ActionKind::kKill, 0};
 constexpr Action FailWith(int error) { return {ActionKind::kErrno, static_cast<uint16_t>(error)}; }
+
+inline constexpr Action kAsIfDone = FailWith(0);
 
 enum class Compare : uint8_t { kEqual, kNotEqual, kLess, kLessEqual, kGreater, kGreaterEqual };
 
@@ -105,6 +108,9 @@ constexpr FilterOptions FilterOptionsOf(unsigned index) {
 // The profile written in profiles.cc. `name` is kStrict, kDefault or kCompat; kImported has no text of its own and
 // gives a profile that allows nothing.
 Profile BuiltinProfile(policy::SyscallProfile name, FilterOptions options);
+
+// Whether kCompat allows this call with arguments with which `name` refuses it: if not, no other profile helps.
+bool CompatAllowsMore(std::string_view syscall, policy::SyscallProfile name);
 
 // The names refused by every profile whatever the options, in table order (for tests and documentation).
 std::vector<std::string> NeverAllowed();

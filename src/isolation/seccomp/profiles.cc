@@ -216,6 +216,17 @@ Profile BuiltinProfile(policy::SyscallProfile name, FilterOptions options) {
   return profile;
 }
 
+bool CompatAllowsMore(std::string_view syscall, policy::SyscallProfile name) {
+  const auto rules = [&](policy::SyscallProfile profile) {
+    Profile all = BuiltinProfile(profile, {.inet_sockets = true, .unix_sockets = true});
+    std::erase_if(all.rules, [&](const Rule& rule) {
+      return rule.syscall != syscall || (rule.action == kNotify && rule.conditions.empty());
+    });
+    return std::move(all.rules);
+  };
+  return rules(policy::SyscallProfile::kCompat) != rules(name);
+}
+
 std::vector<std::string> NeverAllowed() {
   std::vector<std::string> names;
   for (const Group& group : kGroups) {

@@ -3,8 +3,8 @@
 // The thread whose system call waits for the supervisor's answer, seen through /proc: its memory, its descriptors, its
 // working directory.
 //
-// All of it is hostile, and can change while it is read. What was read belongs to the caller only if it still waits
-// afterwards (StillWaits): otherwise its number may be another's by now. Needs the right to trace it, which the
+// All of it is hostile, and can change while it is read. The answer belongs to the waiting thread only if it still waits
+// afterwards (StillWaits): otherwise another thread may have its number by now. Needs the right to trace it, which the
 // supervisor has over its own descendants; without it nothing can be read.
 #pragma once
 

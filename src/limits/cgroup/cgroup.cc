@@ -6,6 +6,7 @@
 #include <sys/inotify.h>
 #include <sys/syscall.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "base/sys.h"
@@ -50,7 +51,7 @@ Error MakeError(const std::string& path, long negative_errno) {
   Error error =
       sys::ErrnoError("limits.cgroup.create", "cannot create the cgroup " + path, negative_errno);
   if (negative_errno == -EAGAIN) {
-    error.hint = "the cgroup above has reached cgroup.max.descendants";
+    error.hint = "the cgroup above has reached cgroup.max.descendants or cgroup.max.depth";
   }
   return error;
 }
@@ -64,12 +65,14 @@ Cgroup& Cgroup::operator=(Cgroup&& other) noexcept {
     return *this;
   }
   Destroy();
+  level_ = std::move(other.level_);  // the inner one is left first
+  calls_level_ = std::move(other.calls_level_);
   name_ = std::move(other.name_);
   layers_ = std::exchange(other.layers_, {});
   memory_cap_ = other.memory_cap_;
   pids_cap_ = other.pids_cap_;
   v1_ = std::move(other.v1_);
-  tasks_ = std::exchange(other.tasks_, {-1, -1, -1, -1, -1});
+  tasks_ = std::exchange(other.tasks_, {-1, -1, -1, -1, -1, -1});
   v1_count_ = std::exchange(other.v1_count_, 0);
   tasks_count_ = std::exchange(other.tasks_count_, 0);
   v2_path_ = std::exchange(other.v2_path_, {});
@@ -123,15 +126,27 @@ Status Cgroup::AddV1(const CgroupHost& host, Controller controller) {
   }
   dir.controllers = Bit(controller);
   ++v1_count_;
-  const size_t length = dir.path.size();
-  dir.path += "/tasks";
-  const long tasks = Syscall(SYS_openat, AT_FDCWD, Arg(dir.path.c_str()), O_WRONLY | O_CLOEXEC);
-  dir.path.resize(length);
+  return OpenTasks(dir.path);
+}
+
+Status Cgroup::OpenTasks(std::string dir) {
+  dir += "/tasks";
+  const long tasks = Syscall(SYS_openat, AT_FDCWD, Arg(dir.c_str()), O_WRONLY | O_CLOEXEC);
   if (tasks < 0) {
-    return MakeError(dir.path, tasks);
+    return MakeError(dir, tasks);
   }
   tasks_[tasks_count_++] = static_cast<int>(tasks);
   return {};
+}
+
+bool Cgroup::LiesInLevel() const {
+  if (level_.path().empty()) {
+    return false;
+  }
+  const std::string below = level_.path() + "/";
+  return v2_path_.starts_with(below) ||
+         std::any_of(v1_.begin(), v1_.begin() + v1_count_,
+                     [&](const V1Dir& dir) { return dir.path.starts_with(below); });
 }
 
 Status Cgroup::CreateV1(const CgroupHost& host, const CgroupWants& wants) {
@@ -189,8 +204,23 @@ Result<Cgroup> Cgroup::Create(const CgroupHost& host, const policy::Limits& caps
   cgroup.memory_cap_ = caps.memory;
   cgroup.pids_cap_ = caps.processes + 1;  // init is not the call's
   TRY_ASSIGN(cgroup.name_, NewCgroupName(host.pid_namespace));
-  TRY(cgroup.CreateV1(host, wants));
-  TRY(cgroup.CreateV2(host, wants));
+  if (wants.level.empty()) {
+    TRY(cgroup.CreateV1(host, wants));
+    TRY(cgroup.CreateV2(host, wants));
+    return cgroup;
+  }
+  if (!wants.calls_level.empty()) {
+    TRY_ASSIGN(cgroup.calls_level_, TenantLevel::Enter(host, wants.calls_level, wants.io));
+    cgroup.calls_level_.WeighAsProcessors(host);
+  }
+  const CgroupHost around = cgroup.calls_level_.Below(host);
+  TRY_ASSIGN(cgroup.level_, TenantLevel::Enter(around, wants.level, wants.io));
+  const CgroupHost below = cgroup.level_.Below(around);
+  TRY(cgroup.CreateV1(below, wants));
+  TRY(cgroup.CreateV2(below, wants));
+  if (!cgroup.level_.path().empty() && !cgroup.LiesInLevel()) {
+    TRY(cgroup.OpenTasks(cgroup.level_.path()));  // v1, `cpu` by itself: init joins the level
+  }
   return cgroup;
 }
 
@@ -257,6 +287,8 @@ int Cgroup::oom_event_fd() {
     if (!event || !source.ok()) {
       return -1;
     }
+    // v1 signals an eventfd that is named in cgroup.event_control together with memory.oom_control
+    // (the kernel's cgroup-v1/memory.rst, "OOM Control").
     const std::string line = std::to_string(event.get()) + " " + std::to_string(source->get());
     if (WriteControl(AT_FDCWD, (memory->path + "/cgroup.event_control").c_str(), line) < 0) {
       return -1;
@@ -278,6 +310,7 @@ int Cgroup::oom_event_fd() {
 bool Cgroup::OomHappened() {
   if (oom_event_) {
     std::array<char, 1024> buffer;
+    // Only to make it unreadable again: the counters below say what happened.
     Syscall(SYS_read, oom_event_.get(), Arg(buffer.data()), buffer.size());
   }
   if (const V1Dir* memory = FindV1(Controller::kMemory)) {
@@ -324,6 +357,8 @@ Status Cgroup::Remove() {
     TRY(RemoveCgroupDir(v1_[v1_count_ - 1].path));
     --v1_count_;
   }
+  level_.Leave();
+  calls_level_.LeaveAtOnce();
   return {};
 }
 

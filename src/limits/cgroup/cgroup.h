@@ -12,6 +12,9 @@
 // extend it. v2 kills the whole cgroup when the cap is reached (memory.oom.group); v1 kills one process, and the
 // supervisor must Kill() the rest when oom_event_fd() fires or OomHappened() says so.
 //
+// The cgroup of a call of the daemon lies in the level of its tenant, and that in the level of all calls of the daemon (tenant_level.h), where the host
+// has a place for levels.
+//
 // The destructor kills and removes, best effort. What a SIGKILLed supervisor leaves is removed by sweep.h.
 #pragma once
 
@@ -26,6 +29,7 @@
 #include "base/result.h"
 #include "base/unique_fd.h"
 #include "limits/cgroup/host.h"
+#include "limits/cgroup/tenant_level.h"
 #include "limits/usage.h"
 #include "policy/envelope.h"
 #include "policy/layer.h"
@@ -36,7 +40,9 @@ namespace coffer::limits {
 struct CgroupWants {
   bool io = false;  // count block I/O (v1: blkio; v2: the io controller)
   bool freezer =
-      false;  // v1 only: freeze before killing. Not needed where pids is usable (see Kill)
+      false;          // v1 only: freeze before killing. Not needed where pids is usable (see Kill)
+  std::string level;  // the name of its tenant's level; empty: it has none
+  std::string calls_level;  // around it, that of all calls of its daemon; only with `level`
 };
 
 class Cgroup {
@@ -63,6 +69,8 @@ class Cgroup {
 
   policy::LayerSet layers() const { return layers_; }
   const std::string& name() const { return name_; }  // see name.h
+  // True if a directory of it lies in the level of its tenant, not beside it.
+  bool LiesInLevel() const;
 
   // Everything but `memory` and `pids`, which only kLive reads: after the end they are of no interest.
   enum class Detail : uint8_t { kFinal, kLive };
@@ -91,7 +99,8 @@ class Cgroup {
   Status Remove();
 
  private:
-  static constexpr size_t kMaxV1 = 5;  // memory, pids, cpuacct, blkio, freezer
+  static constexpr size_t kMaxV1 = 5;              // memory, pids, cpuacct, blkio, freezer
+  static constexpr size_t kMaxTasks = kMaxV1 + 1;  // and the level
   struct V1Dir {
     std::string path;
     uint32_t controllers = 0;  // bit set of Controller
@@ -101,15 +110,18 @@ class Cgroup {
   Status AddV1(const CgroupHost& host, Controller controller);
   Status CreateV1(const CgroupHost& host, const CgroupWants& wants);
   Status CreateV2(const CgroupHost& host, const CgroupWants& wants);
+  Status OpenTasks(std::string dir);
   void Destroy();
 
+  // Left after what is below them is gone: the tenant's, and then that of all calls.
+  TenantLevel calls_level_, level_;
   std::string name_;
   policy::LayerSet layers_;
   uint64_t memory_cap_ = 0;
   uint64_t pids_cap_ = 0;
   std::array<V1Dir, kMaxV1> v1_;
-  std::array<int, kMaxV1> tasks_{-1, -1, -1, -1,
-                                 -1};  // owned; plain ints, because the child wants an array
+  std::array<int, kMaxTasks> tasks_{-1, -1, -1, -1,
+                                    -1, -1};  // owned; plain ints, because the child wants an array
   size_t v1_count_ = 0;
   size_t tasks_count_ = 0;
   std::string v2_path_;

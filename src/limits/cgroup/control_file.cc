@@ -27,6 +27,7 @@ long WriteControl(int dir, const char* name, std::string_view value) {
   if (wrote < 0) {
     return wrote;
   }
+  // The kernel reads each write as a whole value: the rest of a short one would be another value.
   return static_cast<size_t>(wrote) == value.size() ? 0 : -EIO;
 }
 

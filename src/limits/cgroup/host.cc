@@ -67,9 +67,10 @@ class KernelFiles : public CgroupFiles {
   mutable long failure_ = 0;
 };
 
-bool NeededByEveryCall(Controller controller) {
-  return controller == Controller::kMemory || controller == Controller::kPids ||
-         controller == Controller::kCpuacct;
+bool IsProbed(Controller controller, ProbeDepth depth) {
+  return depth == ProbeDepth::kAll || controller == Controller::kMemory ||
+         controller == Controller::kPids || controller == Controller::kCpuacct ||
+         (depth == ProbeDepth::kTenantCall && controller == Controller::kCpu);
 }
 
 struct Reason {
@@ -225,7 +226,7 @@ void Place(const CgroupFiles& files, const std::vector<Membership>& memberships,
   ControllerBits left = 0;  // not on v1
   for (size_t i = 0; i < kControllerCount; ++i) {
     const auto controller = static_cast<Controller>(i);
-    if (depth == ProbeDepth::kCall && !NeededByEveryCall(controller)) {
+    if (!IsProbed(controller, depth)) {
       host.at(controller).why_not = "not probed";
       host.at(controller).fix = "coffer doctor probes everything";
     } else if (!PlaceV1(files, memberships, mounts, controller, host)) {
@@ -253,6 +254,7 @@ void Place(const CgroupFiles& files, const std::vector<Membership>& memberships,
   if (ask_v2 && (host.layout == CgroupLayout::kV2 || (plan.enabled | plan.can_enable) != 0)) {
     host.v2_dir = plan.dir;
     host.v2_move_self = plan.move_self;
+    host.v2_weighs = (plan.enabled & left & Bit(Controller::kCpu)) != 0;
     for (const Controller controller : {Controller::kMemory, Controller::kPids}) {
       if ((plan.can_enable & left & Bit(controller)) != 0) {
         host.v2_enable +=
@@ -303,11 +305,13 @@ CgroupHost ProbeCgroupsWith(const CgroupFiles& files, ProbeDepth depth) {
   const std::optional<std::string> self = files.Read("/proc/self/cgroup");
   const std::vector<Membership> memberships = ParseSelfCgroup(self.value_or(""));
   CgroupHost host;
-  if (depth == ProbeDepth::kCall && self && files.Namespace("cgroup") == kInitialCgroupNamespace) {
+  if (depth != ProbeDepth::kAll && self && files.Namespace("cgroup") == kInitialCgroupNamespace) {
     Place(files, memberships, UsualMounts(memberships), depth, host);
   }
+  const bool cpu_elsewhere = depth == ProbeDepth::kTenantCall && !host.Usable(Controller::kCpu) &&
+                             host.at(Controller::kCpu).version == CgroupVersion::kV1;
   if (!host.Usable(Controller::kMemory) || !host.Usable(Controller::kPids) ||
-      !host.Usable(Controller::kCpuacct)) {
+      !host.Usable(Controller::kCpuacct) || cpu_elsewhere) {
     host = CgroupHost();
     const std::optional<std::string> mountinfo = files.Read("/proc/self/mountinfo");
     Place(files, memberships, ParseMountinfo(mountinfo.value_or("")), depth, host);

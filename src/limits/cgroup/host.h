@@ -53,6 +53,8 @@ struct CgroupHost {
   bool v2_enable_io = false;  // "+io" must be written there first, if I/O is to be counted
   bool v2_move_self =
       false;  // we sit in v2_dir and must leave it for a leaf before v2_enable can be written
+  bool v2_weighs =
+      false;  // v2_dir distributes `cpu` already, so the kernel weighs what is below it
 
   uint64_t pid_namespace =
       0;  // inode of our pid namespace: supervisors of another one are not ours to judge
@@ -70,6 +72,7 @@ enum class ProbeDepth : uint8_t {
   kAll,   // every controller: for doctor, and for calls that want I/O counted or the freezer
   kCall,  // memory, pids and CPU accounting, what every call uses; the others are reported as not probed. Where these
   // are mounted as usual, mountinfo is not read (it takes a lock that every mount takes), and hybrid is called v1
+  kTenantCall,  // kCall and cpu, for a call that enters the level of its tenant (tenant_level.h)
 };
 
 // `root` is put before every path that is read, so that tests can present other hosts. A host without

@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/syscall.h>
-#include <time.h>
 
 #include <algorithm>
 #include <array>
@@ -13,6 +12,7 @@
 #include <vector>
 
 #include "base/sys.h"
+#include "limits/cgroup/backoff.h"
 #include "limits/cgroup/control_file.h"
 
 namespace coffer::limits {
@@ -20,24 +20,6 @@ namespace {
 
 using raw::Arg;
 using raw::Syscall;
-
-// Waits a little longer each time, from 20 us to 5 ms, and says when patience has ended.
-class Backoff {
- public:
-  bool Wait() {
-    if (BootTime() >= end_) {
-      return false;
-    }
-    const timespec pause{0, next_.count()};
-    Syscall(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, Arg(&pause), 0);
-    next_ = std::min<Nanos>(next_ * 2, std::chrono::milliseconds(5));
-    return true;
-  }
-
- private:
-  Nanos end_ = BootTime() + kKillPatience;
-  Nanos next_ = std::chrono::microseconds(20);
-};
 
 struct Pinned {
   pid_t pid;
@@ -85,7 +67,7 @@ Status SignalOnce(const std::string& dir) {
 }
 
 Status KillByPid(const std::string& dir) {
-  Backoff backoff;
+  Backoff backoff(kKillPatience);
   for (;;) {
     Result<std::vector<pid_t>> pids = ReadProcs(dir);
     if (!pids.ok()) {
@@ -113,7 +95,7 @@ Status KillV2(const std::string& dir) {
   if (bad < 0) {
     return sys::ErrnoError("limits.cgroup.kill", "cannot write " + dir + "/cgroup.kill", bad);
   }
-  Backoff backoff;
+  Backoff backoff(kKillPatience);
   const std::string events = dir + "/cgroup.events";
   std::array<char, 256> buffer;
   for (;;) {
@@ -129,12 +111,13 @@ Status KillV2(const std::string& dir) {
 }
 
 Status RemoveCgroupDir(const std::string& dir) {
-  Backoff backoff;
+  Backoff backoff(kKillPatience);
   for (;;) {
     const long answer = Syscall(SYS_unlinkat, AT_FDCWD, Arg(dir.c_str()), AT_REMOVEDIR);
     if (answer == 0 || answer == -ENOENT) {
       return {};
     }
+    // EBUSY: a process that was killed is still on its way out.
     if (answer != -EBUSY || !backoff.Wait()) {
       return sys::ErrnoError("limits.cgroup.remove", "cannot remove " + dir, answer);
     }

@@ -7,6 +7,8 @@
 
 #include <charconv>
 
+#include "base/hash.h"
+#include "base/hex.h"
 #include "base/sys.h"
 
 namespace coffer::limits {
@@ -14,7 +16,10 @@ namespace {
 
 constexpr std::string_view kPrefix = "coffer-";
 constexpr std::string_view kSupervisor = "supervisor-";
+constexpr std::string_view kTenant = "tenant-";
+constexpr std::string_view kCalls = "calls-";
 constexpr size_t kRandomDigits = 8;
+constexpr size_t kDaemonDigits = 16;
 constexpr int64_t kLatest = 1'000'000'000'000;  // milliseconds: thirty years of uptime
 
 template <typename T>
@@ -27,12 +32,23 @@ bool TakeNumber(std::string_view& rest, T& number, int base = 10) {
   return true;
 }
 
+bool TakeHex(std::string_view& rest, size_t digits) {
+  const std::string_view taken = rest.substr(0, digits);
+  rest.remove_prefix(taken.size());
+  return taken.size() == digits && IsHex(taken);
+}
+
 bool Take(std::string_view& rest, std::string_view expected) {
   if (rest.substr(0, expected.size()) != expected) {
     return false;
   }
   rest.remove_prefix(expected.size());
   return true;
+}
+
+std::string DaemonOf(std::string_view state_dir) {
+  const std::string hash = HashOf(state_dir);  // "sha256:..."
+  return hash.substr(hash.find(':') + 1, kDaemonDigits);
 }
 
 }  // namespace
@@ -52,6 +68,29 @@ std::string SupervisorLeafName(uint64_t pid_namespace) {
   return fmt::format("{}{}{}-{}", kPrefix, kSupervisor, ::getpid(), pid_namespace);
 }
 
+std::string TenantLevelName(uint64_t pid_namespace, std::string_view state_dir, uint32_t tenant) {
+  return fmt::format("{}{}{}-{}-{}", kPrefix, kTenant, pid_namespace, DaemonOf(state_dir), tenant);
+}
+
+std::string CallsLevelName(uint64_t pid_namespace, std::string_view state_dir) {
+  return fmt::format("{}{}{}-{}", kPrefix, kCalls, pid_namespace, DaemonOf(state_dir));
+}
+
+bool IsCallsLevelName(std::string_view name, uint64_t pid_namespace) {
+  uint64_t made_in = 0;
+  return Take(name, kPrefix) && Take(name, kCalls) && TakeNumber(name, made_in) &&
+         made_in == pid_namespace && Take(name, "-") && TakeHex(name, kDaemonDigits) &&
+         name.empty();
+}
+
+bool IsTenantLevelName(std::string_view name, uint64_t pid_namespace) {
+  uint64_t made_in = 0;
+  uint32_t tenant = 0;
+  return Take(name, kPrefix) && Take(name, kTenant) && TakeNumber(name, made_in) &&
+         made_in == pid_namespace && Take(name, "-") && TakeHex(name, kDaemonDigits) &&
+         Take(name, "-") && TakeNumber(name, tenant) && name.empty();
+}
+
 std::optional<CgroupOwner> FindOwner(std::string_view name) {
   CgroupOwner owner;
   if (!Take(name, kPrefix)) {
@@ -69,8 +108,7 @@ std::optional<CgroupOwner> FindOwner(std::string_view name) {
     return std::nullopt;
   }
   owner.made = std::chrono::milliseconds(made);
-  if (!Take(name, "-") || name.size() != kRandomDigits ||
-      name.find_first_not_of("0123456789abcdef") != std::string_view::npos) {
+  if (!Take(name, "-") || !TakeHex(name, kRandomDigits) || !name.empty()) {
     return std::nullopt;
   }
   return owner;

@@ -48,8 +48,11 @@ Status WriteMemoryCapsV1(const std::string& dir, uint64_t bytes) {
   if (const long bad = Write(dir, "/memory.limit_in_bytes", text); bad < 0) {
     return CapErrorV1("memory.limit_in_bytes", dir, bad);
   }
+  // Memory and swap together, after the limit of memory alone: the kernel refuses one that is below
+  // it.
   long bad = Write(dir, "/memory.memsw.limit_in_bytes", text);
   if (bad == -ENOENT) {
+    // The kernel does not count swap, so nothing of the call may be swapped.
     bad = Write(dir, "/memory.swappiness", "0");
   }
   if (bad < 0) {

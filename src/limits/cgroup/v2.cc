@@ -43,6 +43,8 @@ bool Distributes(int dir, std::string_view enable) {
   return (ParseControllers(now, ' ') & wanted) == wanted;
 }
 
+// A cgroup that holds processes cannot pass controllers on (cgroups(7), "no internal processes").
+// So we leave ours for a leaf below it. 0 stands for the process that writes.
 Status MoveSelf(const CgroupHost& host, int dir) {
   const std::string leaf = SupervisorLeafName(host.pid_namespace);
   if (Status made = sys::MakeDirAt(dir, leaf, 0755);
@@ -64,9 +66,11 @@ Status WriteMemoryCapsV2(int dir, uint64_t bytes) {
   if (const long bad = WriteControl(dir, "memory.max", {value.data(), value.size()}); bad < 0) {
     return CapErrorV2("memory.max", bad);
   }
+  // A kernel that does not count swap has no such file.
   if (const long bad = WriteControl(dir, "memory.swap.max", "0"); bad < 0 && bad != -ENOENT) {
     return CapErrorV2("memory.swap.max", bad);
   }
+  // The OOM killer then ends all of the call, not one process of it.
   if (const long bad = WriteControl(dir, "memory.oom.group", "1"); bad < 0) {
     return CapErrorV2("memory.oom.group", bad);
   }

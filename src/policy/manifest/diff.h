@@ -2,7 +2,7 @@
 //
 // What changed between two versions of a manifest: what the tool may do more, less, or otherwise.
 //
-// For the person who reviews a change, and for a reload: what was narrowed takes effect at once, also on calls that
+// For the person who reviews a change, and for a reload: a narrowed grant takes effect at once, also on calls that
 // already run. A change that cannot be ordered (a schema, a command) is `changed`, and should be read as if it
 // widened.
 #pragma once

@@ -22,14 +22,6 @@ bool CannotBeTakenBack(Effect effect) {
 
 std::string_view EffectName(Effect effect) { return kEffects[static_cast<size_t>(effect)]; }
 
-std::optional<Effect> FindEffect(std::string_view name) {
-  const auto found = std::find(kEffects.begin(), kEffects.end(), name);
-  if (found == kEffects.end()) {
-    return std::nullopt;
-  }
-  return static_cast<Effect>(found - kEffects.begin());
-}
-
 bool IsToolName(std::string_view name) {
   const auto lower = [](char c) { return c >= 'a' && c <= 'z'; };
   return !name.empty() && name.size() <= 63 && lower(name.front()) && name.back() != '-' &&

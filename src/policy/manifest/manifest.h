@@ -25,7 +25,6 @@ namespace coffer::policy {
 
 enum class Effect : uint8_t { kReadOnly, kReversible, kIrreversible, kPrivileged };
 std::string_view EffectName(Effect effect);
-std::optional<Effect> FindEffect(std::string_view name);
 
 // Lower-case letters, digits and "-", beginning with a letter, not ending with "-", at most 63.
 bool IsToolName(std::string_view name);

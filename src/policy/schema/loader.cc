@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "base/hex.h"
 #include "base/text.h"
 #include "policy/schema/value.h"
 
@@ -26,20 +27,18 @@ NodeList InPlaceEdges(const SchemaNode& node) {
 
 // %41 in the fragment of a URI is A; nothing if it is broken.
 std::optional<std::string> PercentDecoded(std::string_view text) {
-  const auto digit = [](char c) {
-    const char lower = static_cast<char>(c | 0x20);
-    return c >= '0' && c <= '9' ? c - '0' : (lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1);
-  };
   std::string out;
   for (size_t i = 0; i < text.size(); ++i) {
     if (text[i] != '%') {
       out += text[i];
       continue;
     }
-    if (i + 2 >= text.size() || digit(text[i + 1]) < 0 || digit(text[i + 2]) < 0) {
+    if (i + 2 >= text.size() || EitherCaseHexValue(text[i + 1]) < 0 ||
+        EitherCaseHexValue(text[i + 2]) < 0) {
       return std::nullopt;
     }
-    out += static_cast<char>(digit(text[i + 1]) * 16 + digit(text[i + 2]));
+    out +=
+        static_cast<char>(EitherCaseHexValue(text[i + 1]) * 16 + EitherCaseHexValue(text[i + 2]));
     i += 2;
   }
   return out;

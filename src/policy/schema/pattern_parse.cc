@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "base/hex.h"
 #include "base/utf8.h"
 #include "policy/schema/pattern.h"
 #include "policy/schema/pattern_program.h"
@@ -26,13 +27,7 @@ std::u32string Decode(std::string_view text) {
   return out;
 }
 
-int HexDigit(char32_t c) {
-  if (c >= '0' && c <= '9') {
-    return static_cast<int>(c - '0');
-  }
-  const char32_t lower = c | 0x20;
-  return lower >= 'a' && lower <= 'f' ? static_cast<int>(lower - 'a') + 10 : -1;
-}
+int HexDigit(char32_t c) { return c < 128 ? EitherCaseHexValue(static_cast<char>(c)) : -1; }
 
 class Parser {
  public:

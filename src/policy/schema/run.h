@@ -42,7 +42,7 @@ class SchemaRun {
   using Errors = std::vector<SchemaError>;
 
   // Whether `value` satisfies `node`. With `errors`, goes on after a failure and says what is wrong; without, stops
-  // at the first. `seen` gets what was evaluated if it does; null if the caller does not need it.
+  // at the first. `seen` gets the evaluated members if it does; null if the caller does not need it.
   bool Check(const SchemaNode& node, const Json& value, const SchemaPath& path, Evaluated* seen,
              Errors* errors);
   bool spent() const { return spent_; }

@@ -80,6 +80,7 @@ TEST(PatientWrite, AReadableDescriptorWakesIt) {
 // 300 ms.
 std::optional<int> SignalThatEnded(const std::function<void(int)>& write) {
   const Pipe pipe = FullPipe();
+  const Pipe ready = MakePipe().value();
   const pid_t child = ::fork();
   if (child == 0) {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -87,10 +88,16 @@ std::optional<int> SignalThatEnded(const std::function<void(int)>& write) {
     sigemptyset(&blocked);
     sigaddset(&blocked, SIGTERM);
     ::sigprocmask(SIG_BLOCK, &blocked, nullptr);
+    (void)!::write(ready.write_end.get(), "x", 1);
     write(pipe.write_end.get());
     ::_exit(0);
   }
-  std::this_thread::sleep_for(milliseconds(100));
+  char byte = 0;
+  EXPECT_EQ(::read(ready.read_end.get(), &byte, 1), 1);
+  EXPECT_TRUE(test::WaitUntil([&] {
+    const Result<std::string> status = ReadFile("/proc/" + std::to_string(child) + "/status");
+    return status.ok() && status->find("\nState:\tS") != std::string::npos;
+  })) << "it waits for the pipe";
   ::kill(child, SIGTERM);
   int status = 0;
   const bool ended = test::WaitUntil([&] { return ::waitpid(child, &status, WNOHANG) == child; },

@@ -27,6 +27,7 @@ TEST(ConfigEgress, EverythingThatCanBeSaid) {
 resolve = ["db.internal=10.1.2.3"]
 dangerously_addresses = ["10.1.0.0/16"]
 upstream_ca = "/etc/coffer/ca.pem"
+never_send = "/etc/coffer/never-send"
 upstream_proxy = "http://proxy.internal:3128"
 proxied = ["**.example.com"]
 deny = ["**.example.net", "files.example.com:22", "*:25"]
@@ -44,6 +45,7 @@ db = ["tcp://db.internal:5432"]
   EXPECT_EQ(egress.resolve, std::vector<std::string>{"db.internal=10.1.2.3"});
   EXPECT_EQ(egress.addresses, std::vector<std::string>{"10.1.0.0/16"});
   EXPECT_EQ(config->egress.upstream_ca_file, "/etc/coffer/ca.pem");
+  EXPECT_EQ(config->egress.never_send_file, "/etc/coffer/never-send");
   EXPECT_EQ(egress.upstream_proxy, "http://proxy.internal:3128");
   EXPECT_EQ(egress.proxied, std::vector<std::string>{"**.example.com"});
   EXPECT_EQ(egress.deny.size(), 3U);
@@ -68,6 +70,8 @@ TEST(ConfigEgress, MistakesAreNamedWithTheirPlace) {
   EXPECT_THAT(MistakeOf("[egress]\ndangerously_addresses = [\"ten\"]\n"),
               HasSubstr("egress.dangerously_addresses"));
   EXPECT_THAT(MistakeOf("[egress]\nupstream_ca = \"ca.pem\"\n"), HasSubstr("not an absolute path"));
+  EXPECT_THAT(MistakeOf("[egress]\nnever_send = \"values\"\n"),
+              HasSubstr("f:2:14: egress.never_send: not an absolute path"));
   EXPECT_THAT(MistakeOf("[egress]\nupstream_proxy = \"proxy:3128\"\n"),
               HasSubstr("egress.upstream_proxy"));
   const std::string secret =
@@ -103,6 +107,46 @@ TEST(ConfigEgress, TheFileOfCertificatesIsTheOperatorsAlone) {
   std::ofstream(config.upstream_ca_file) << "no certificate\n";
   EXPECT_THAT(LoadEgressConfig(config, ::geteuid()).error().message,
               HasSubstr("holds no certificate"));
+}
+
+TEST(ConfigEgress, TheFileOfValuesIsTheOperatorsAloneAndSecret) {
+  const test::TempDir dir;
+  ::chmod(dir.path().c_str(), 0755);
+  EgressFileConfig config;
+  EXPECT_EQ(LoadNeverSend(config, ::geteuid()).value(), "");
+  config.never_send_file = dir.path() + "/values";
+  EXPECT_FALSE(LoadNeverSend(config, ::geteuid()).ok()) << "it is not there";
+  const auto write = [&](const std::string& text, mode_t mode) {
+    std::ofstream(config.never_send_file, std::ios::trunc) << text;
+    ::chmod(config.never_send_file.c_str(), mode);
+  };
+  for (const std::optional<uid_t> uid : {std::optional(::geteuid()), std::optional<uid_t>()}) {
+    write("qqqqqqqq\n", 0600);
+    EXPECT_EQ(LoadNeverSend(config, uid).value(), "qqqqqqqq\n");
+    for (const mode_t mode : {0604, 0620, 0602, 0666}) {
+      write("qqqqqqqq\n", mode);
+      EXPECT_FALSE(LoadNeverSend(config, uid).ok()) << mode;
+    }
+    write("qqqqqqqq\nqqqqqqq\n", 0600);
+    const Result<std::string> mistake = LoadNeverSend(config, uid);
+    ASSERT_FALSE(mistake.ok());
+    EXPECT_THAT(mistake.error().message, HasSubstr("egress.never_send: "));
+    EXPECT_THAT(mistake.error().message, HasSubstr("line 2 has 7 bytes"));
+    EXPECT_THAT(mistake.error().message + mistake.error().hint, ::testing::Not(HasSubstr("qqq")));
+    write(std::string(70000, '\n') + "qqqqqqqq\n", 0600);
+    const Result<std::string> large = LoadNeverSend(config, uid);
+    ASSERT_FALSE(large.ok()) << "a part of it would not be looked for";
+    EXPECT_THAT(large.error().message, HasSubstr("/values has 70009 bytes"));
+    // A call may be shown it under another name. Control: without that name it is read.
+    write("qqqqqqqq\n", 0600);
+    const std::string other = dir.path() + "/other";
+    ASSERT_EQ(::link(config.never_send_file.c_str(), other.c_str()), 0);
+    const Result<std::string> linked = LoadNeverSend(config, uid);
+    ASSERT_FALSE(linked.ok());
+    EXPECT_THAT(linked.error().message, HasSubstr("hard links"));
+    ASSERT_EQ(::unlink(other.c_str()), 0);
+    EXPECT_TRUE(LoadNeverSend(config, uid).ok()) << "NO-CONTROL";
+  }
 }
 
 }  // namespace

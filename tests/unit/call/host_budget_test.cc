@@ -7,6 +7,9 @@
 
 #include <vector>
 
+#include "limits/cgroup/surrounding.h"
+#include "tests/support/temp_dir.h"
+
 namespace coffer::call {
 namespace {
 
@@ -93,12 +96,27 @@ TEST(HostBudget, ALargeCallRunsAlone) {
 }
 
 TEST(HostBudget, HoldsWithoutConfiguration) {
-  const HostLimits limits = CompleteLimits({});
+  const HostLimits limits = CompleteLimits({}, std::nullopt);
   EXPECT_GT(limits.calls, 0U);
   EXPECT_LE(limits.calls, 256U);
   EXPECT_GE(limits.memory, 512 * kMiB);
   EXPECT_EQ(limits.tenant_share, 50U);
-  EXPECT_EQ(CompleteLimits({7, kMiB, 10}), (HostLimits{7, kMiB, 10}));
+  EXPECT_EQ(CompleteLimits({7, kMiB, 10}, 600 * kMiB), (HostLimits{7, kMiB, 10}));
+}
+
+// A unit with `MemoryMax=` on a host without a cgroup namespace: the root of what is mounted says nothing.
+TEST(HostBudget, PromisesNoMoreThanTheDaemonsOwnCgroupHas) {
+  const test::TempDir root;
+  const std::string unit = "/sys/fs/cgroup/system.slice/coffer.service";
+  root.Write(unit.substr(1) + "/memory.max", "838860800\n");
+  const std::string mounts =
+      "30 23 0:26 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw,nsdelegate\n";
+  const auto memory = [&](const char* own) {
+    return CompleteLimits({}, limits::SurroundingMemoryOf(own, mounts, root.path())).memory;
+  };
+  EXPECT_EQ(memory("0::/system.slice/coffer.service\n"), 600 * kMiB);
+  EXPECT_EQ(memory("0::/system.slice\n"), CompleteLimits({}, std::nullopt).memory)
+      << "the control: in a cgroup without a limit it is the host's";
 }
 
 }  // namespace

@@ -15,6 +15,7 @@
 #include "audit/seal.h"
 #include "base/json.h"
 #include "call/ladder.h"
+#include "call/replay.h"
 #include "store/admission.h"
 #include "store/call_list.h"
 #include "store/outbox.h"
@@ -22,87 +23,10 @@
 #include "store/switches.h"
 #include "tests/support/run.h"
 #include "tests/support/store_state.h"
+#include "tests/unit/call/recorder_fixture.h"
 
 namespace coffer::call {
 namespace {
-
-class RecorderTest : public ::testing::Test {
- protected:
-  RecorderTest() : shelf_({}) {
-    Result<store::Store> opened = store::Store::Open(dir_ / "state");
-    EXPECT_TRUE(opened.ok()) << opened.error().message;
-    store_ = std::make_unique<store::Store>(std::move(opened).value());
-    EXPECT_TRUE(shelf_.Reload().ok());
-    EXPECT_TRUE(store::EnsureTenant(*store_, store::TenantId::Local()).ok());
-    Result<audit::Log> log = audit::Log::Open(dir_ / "state/log");
-    EXPECT_TRUE(log.ok()) << log.error().message;
-    log_ = std::make_unique<audit::Log>(std::move(log).value());
-    recorder_ = std::make_unique<Recorder>(*store_, *log_);
-    LadderOptions options;
-    options.sessions = dir_.MakeDir("sessions");
-    options.quotas = [this](const store::TenantId&) { return quotas_; };
-    ladder_ = std::make_unique<Ladder>(*recorder_, shelf_, options);
-  }
-  static ToolRequest Asking(const std::string& tool, const std::string& args) {
-    ToolRequest request;
-    request.identity.agent = "tester";
-    request.identity.tool = tool;
-    request.args_json = args;
-    return request;
-  }
-  ToolReply Refused(const ToolRequest& request) {
-    std::variant<ReadyCall, ToolReply> climbed = ladder_->Climb(request);
-    auto* reply = std::get_if<ToolReply>(&climbed);
-    EXPECT_NE(reply, nullptr) << "it may run";
-    return reply == nullptr ? ToolReply() : *reply;
-  }
-  audit::LogVerdict Verify() {
-    audit::StoreCheck check(*store_, dir_ / "state/log");
-    audit::VerifyOptions options;
-    options.on_record = [&](const audit::LeafFacts& facts) {
-      check.Note(facts);
-      return std::optional<audit::LogFinding>();
-    };
-    Result<audit::LogVerdict> verdict = audit::VerifyLog(dir_ / "state/log", options);
-    EXPECT_TRUE(verdict.ok());
-    EXPECT_TRUE(check.Finish(*verdict).ok());
-    return std::move(verdict).value();
-  }
-  // What a call that ran would have been told.
-  ToolReply Descend(const ReadyCall& ready) {
-    Collected collected;
-    audit::Receipt receipt;
-    receipt.outcome = "success";
-    receipt.started_at = receipt.finished_at = store_->Now();
-    receipt.exit_code = 0;
-    collected.report = RunReport{0, std::nullopt, receipt, {}};
-    return ladder_->Descend(ready, std::move(collected));
-  }
-
-  void EndRecorder() {
-    ladder_.reset();
-    recorder_.reset();
-  }
-  // Leaves of this name.
-  std::vector<Json> Events(const std::string& name) {
-    std::vector<Json> events;
-    for (const std::string& line : test::Lines(*test::ReadFile(dir_ / "state/log/records"))) {
-      const Result<Json> leaf = ParseJson(line);
-      if (leaf.ok() && leaf->value("name", "") == name) {
-        events.push_back(*leaf);
-      }
-    }
-    return events;
-  }
-
-  test::TempDir dir_;
-  store::Quotas quotas_;
-  std::unique_ptr<store::Store> store_;
-  std::unique_ptr<audit::Log> log_;
-  std::unique_ptr<Recorder> recorder_;
-  ToolShelf shelf_;
-  std::unique_ptr<Ladder> ladder_;
-};
 
 TEST_F(RecorderTest, EveryRefusalHasAReceiptThatVerifies) {
   store::SwitchChange change;
@@ -136,55 +60,6 @@ TEST_F(RecorderTest, EveryRefusalHasAReceiptThatVerifies) {
   const audit::LogVerdict verdict = Verify();
   EXPECT_TRUE(verdict.ok()) << verdict.findings.front().message;
   EXPECT_EQ(verdict.records, asked);
-}
-
-// Each of a flood of refusals by a rate limit is answered with a receipt that verifies. Few are written, and the log says
-// for how many each stood.
-TEST_F(RecorderTest, EveryRefusalOfAFloodHasAReceiptAndFewAreWritten) {
-  quotas_.tenant.calls = {{1, std::chrono::hours(1)}};
-  std::variant<ReadyCall, ToolReply> first = ladder_->Climb(Asking("python", R"({"code":"1"})"));
-  ASSERT_TRUE(std::holds_alternative<ReadyCall>(first));
-  (void)Descend(std::get<ReadyCall>(first));
-  constexpr int kFlood = 200;
-  std::map<std::string, int64_t> answered;  // by the receipt's id
-  for (int i = 0; i < kFlood; ++i) {
-    const ToolReply reply = Refused(Asking("python", R"({"code":")" + std::to_string(i) + R"("})"));
-    EXPECT_EQ(reply.refusal, ToolRefusal::kRateLimited);
-    EXPECT_TRUE(reply.retry_after_seconds.has_value());
-    ASSERT_TRUE(reply.log.has_value());
-    const Status sealed = audit::VerifyReceipt(reply.receipt, log_->public_key());
-    EXPECT_TRUE(sealed.ok()) << sealed.error().message;
-    ++answered[reply.call_id];
-  }
-  EXPECT_FALSE(answered.contains(""));
-  EXPECT_LT(answered.size(), kFlood / 2U);
-  int shared = 0;
-  for (const auto& [id, times] : answered) {
-    Result<std::optional<store::Call>> row = store::FindCall(*store_, store::TenantId::Local(), id);
-    ASSERT_TRUE(row.ok() && row->has_value());
-    EXPECT_EQ((*row)->identity.tool, "python");
-    EXPECT_EQ((*row)->identity.agent, "tester");
-    if (times > 1) {
-      ++shared;
-      EXPECT_EQ((*row)->args_hash, "") << "it is not of one call";
-      EXPECT_NE((*row)->error_message.find("stands for"), std::string::npos);
-    }
-  }
-  EXPECT_GT(shared, 0);
-  EndRecorder();  // writes what it has counted in this second too
-  for (const Json& event : Events("refusals.counted")) {
-    EXPECT_EQ(event.at("tenant"), "local");
-    const Json& detail = event.at("detail");
-    EXPECT_EQ(detail.at("agent"), "tester");
-    EXPECT_EQ(detail.at("tool"), "python");
-    EXPECT_EQ(detail.at("class"), "policy.rate");
-    const std::string id = detail.at("call").get<std::string>();
-    ASSERT_TRUE(answered.contains(id));
-    EXPECT_EQ(answered.at(id), 1 + detail.at("count").get<int64_t>());
-    --shared;
-  }
-  EXPECT_EQ(shared, 0) << "each that was shared is counted";
-  EXPECT_TRUE(Verify().ok());
 }
 
 // Whatever is denied for another reason has a receipt, however many there are: rates of the same size bound those, and
@@ -445,6 +320,32 @@ TEST_F(RecorderTest, AnEditedReceiptInTheStoreIsFound) {
   ASSERT_EQ(verdict.findings.size(), 1U);
   EXPECT_EQ(verdict.findings[0].code, "store.receipt");
   EXPECT_TRUE(test::Contains(verdict.findings[0].message, reply.call_id));
+}
+
+// Between the look for a key and the look at its call the result can be removed to make room.
+TEST_F(RecorderTest, ARetryOfWhatIsBeingRemovedIsToldSo) {
+  ToolRequest request = Asking("python", R"({"code":"1"})");
+  request.idempotency_key = "once";
+  std::variant<ReadyCall, ToolReply> climbed = ladder_->Climb(request);
+  ASSERT_TRUE(std::holds_alternative<ReadyCall>(climbed));
+  const ToolReply ran = Descend(std::get<ReadyCall>(climbed));
+  const auto row = store::FindCall(*store_, store::TenantId::Local(), ran.call_id);
+  ASSERT_TRUE(row.ok() && *row);
+  const Result<audit::SealedCall> sealed = recorder_->ReadSealed(**row);
+  ASSERT_TRUE(sealed.ok() && sealed->result);
+  store::Admission led;
+  led.verdict = store::AdmitVerdict::kReplay;
+  led.call_id = ran.call_id;
+  led.state = store::CallState::kFinished;
+  led.result = *sealed->result;
+  EXPECT_EQ(Replay(*recorder_, request, led).error_class, "") << "the control: it is there";
+  store::Admission altered = led;
+  altered.result += " ";
+  EXPECT_EQ(Replay(*recorder_, request, altered).outcome, "unknown") << "the control";
+  ASSERT_TRUE(recorder_->PruneToSize(store::TenantId::Local(), 1).ok());
+  const ToolReply removed = Replay(*recorder_, request, led);
+  EXPECT_EQ(removed.outcome, "success");
+  EXPECT_EQ(removed.error_class, "policy.storage") << removed.error_message;
 }
 
 TEST_F(RecorderTest, PrunedBodiesAreCoveredAndOthersAreMissed) {

@@ -30,9 +30,13 @@ class Writer {
     return id;
   }
 
+  explicit Writer(RefusalFlood::Allowance allowance = {}) : flood(allowance) {}
+
   RefusalFlood flood;
   uint64_t written = 0;
 };
+
+constexpr RefusalFlood::Allowance kNoBound{1'000'000'000, Nanos(1)};
 
 TEST(RefusalFlood, AFewHaveTheirOwnAndTheOthersShareOneOfTheirAgent) {
   Writer writer;
@@ -103,6 +107,64 @@ TEST(RefusalFlood, HowManyAreWrittenIsBoundedAndTheirSumIsNot) {
     sum += counted.count;
   }
   EXPECT_EQ(sum + writer.written, kMany);
+}
+
+// 100 refusals a second for an hour. Without the bound 21 receipts and a count are written for each second of it.
+TEST(RefusalFlood, AnHourOfRefusalsMakesNoMoreRecordsThanAllowed) {
+  constexpr RefusalFlood::Allowance kAllowance{500, std::chrono::seconds(5)};
+  constexpr int kSeconds = 3600;
+  for (const bool bounded : {true, false}) {
+    Writer writer(bounded ? kAllowance : kNoBound);
+    uint64_t counts = 0, counted = 0;
+    const auto say = [&](Nanos now) {
+      for (const RefusalFlood::Counted& one : writer.flood.TakeCounts(now)) {
+        ++counts;
+        counted += one.count;
+      }
+    };
+    for (int second = 0; second < kSeconds; ++second) {
+      const Nanos now = kStart + second * kSecond;
+      say(now);
+      for (int i = 0; i < 100; ++i) {
+        EXPECT_NE(writer.Refuse(Of("acme", "a"), now), "");
+      }
+    }
+    say(Nanos::max());
+    EXPECT_EQ(writer.written + counted, 100U * kSeconds) << "each has a receipt or is in a count";
+    const uint64_t records = writer.written + counts;
+    if (bounded) {
+      EXPECT_LE(records, kAllowance.records + kSeconds / 5 + 2);
+      EXPECT_GE(records, kAllowance.records + kSeconds / 5 - 4) << "all that is allowed is used";
+    } else {
+      EXPECT_EQ(records, 22U * kSeconds) << "the control";
+    }
+  }
+}
+
+TEST(RefusalFlood, OneTenantUsesUpNothingOfAnother) {
+  Writer writer({10, std::chrono::seconds(5)});
+  const store::TenantId acme = Of("acme", "a").tenant, other = Of("other", "a").tenant;
+  EXPECT_EQ(writer.flood.WaitFor(acme, kStart), Nanos(0));
+  // Refusals that are written one by one, as those for other reasons than a limit are.
+  for (int i = 0; i < 9; ++i) {
+    writer.flood.Charge(acme, kStart);
+  }
+  EXPECT_EQ(writer.flood.WaitFor(acme, kStart), std::chrono::seconds(5));
+  EXPECT_EQ(writer.flood.WaitFor(other, kStart), Nanos(0));
+  EXPECT_EQ(writer.Refuse(Of("other", "a"), kStart), "call-1");
+  const std::string shared = writer.Refuse(Of("acme", "a"), kStart);
+  EXPECT_EQ(writer.Refuse(Of("acme", "b"), kStart + kSecond), shared) << "for all its agents";
+  EXPECT_EQ(writer.Refuse(Of("other", "a"), kStart), "call-3");
+
+  // Three records too many: after fifteen seconds two are allowed again.
+  EXPECT_TRUE(writer.flood.TakeCounts(kStart + 14 * kSecond).empty()) << "it is shared still";
+  EXPECT_EQ(writer.flood.WaitFor(acme, kStart + 14 * kSecond), kSecond);
+  const std::vector<RefusalFlood::Counted> counts = writer.flood.TakeCounts(kStart + 15 * kSecond);
+  ASSERT_EQ(counts.size(), 1U);
+  EXPECT_EQ(counts[0].call_id, shared);
+  EXPECT_EQ(counts[0].count, 1U);
+  EXPECT_EQ(writer.flood.WaitFor(acme, kStart + 15 * kSecond), Nanos(0));
+  EXPECT_NE(writer.Refuse(Of("acme", "a"), kStart + 15 * kSecond), shared);
 }
 
 }  // namespace

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/verb_runtimes.h"
 
 #include <gtest/gtest.h>
 
@@ -8,6 +7,7 @@
 #include <sstream>
 
 #include "base/json.h"
+#include "cli/verbs.h"
 
 namespace coffer::cli {
 namespace {

@@ -393,16 +393,16 @@ TEST_F(FairQueueTest, BytesAreHeldWithinAShareAndComeBack) {
   FairLimits limits;
   limits.bytes = 100;
   const auto queue = Make(1, limits);
-  std::shared_ptr<void> first = queue->Hold("one", 50);
+  std::shared_ptr<void> first = queue->Hold({"one", "k"}, 50).handle;
   ASSERT_NE(first, nullptr);
-  EXPECT_EQ(queue->Hold("one", 1), nullptr);
-  EXPECT_EQ(queue->Hold("two", 51), nullptr);
-  std::shared_ptr<void> second = queue->Hold("two", 25);
+  EXPECT_EQ(queue->Hold({"one", "k"}, 1).handle, nullptr);
+  EXPECT_EQ(queue->Hold({"two", "k"}, 51).handle, nullptr);
+  std::shared_ptr<void> second = queue->Hold({"two", "k"}, 25).handle;
   EXPECT_NE(second, nullptr);
   EXPECT_EQ(queue->counts().bytes, 75U);
   first.reset();
   EXPECT_EQ(queue->counts().bytes, 25U);
-  EXPECT_NE(queue->Hold("one", 30), nullptr);
+  EXPECT_NE(queue->Hold({"one", "k"}, 30).handle, nullptr);
 }
 
 // Answers that are not read keep further ones of the same tenant from being made, and of no other.
@@ -411,7 +411,7 @@ TEST_F(FairQueueTest, ATenantWhoseAnswersAreNotReadWaits) {
   limits.bytes = 100;
   const auto queue = Make(2, limits);
   std::thread thread([queue] { queue->Work(); });
-  std::shared_ptr<void> unread = queue->HoldAnyway("hostile", 80);
+  std::shared_ptr<void> unread = queue->HoldAnyway({"hostile", "k"}, 80);
   std::promise<void> hostile, victim, end;
   ASSERT_TRUE(queue->Add({"hostile", "h"}, {[&] { hostile.set_value(); }, nullptr}));
   ASSERT_TRUE(queue->Add({"victim", "v"}, {[&] { victim.set_value(); }, nullptr}));
@@ -432,7 +432,7 @@ TEST_F(FairQueueTest, TheRestOfAnAnswerWaitsForNoRoomAndComesBeforeNewOnes) {
   limits.bytes = 100;
   limits.requests_per_key = 1;
   const auto queue = Make(2, limits);
-  std::shared_ptr<void> unread = queue->HoldAnyway("slow", 80);
+  std::shared_ptr<void> unread = queue->HoldAnyway({"slow", "k"}, 80);
   ASSERT_TRUE(queue->Add({"slow", "s"}, Say("new")));
   ASSERT_FALSE(queue->Add({"slow", "s"}, Say("one too many"))) << "the control";
   queue->AddRest({"slow", "s"}, Say("first step"));
@@ -456,7 +456,7 @@ TEST_F(FairQueueTest, BodiesDoNotHoldUpTheTasksThatFreeThem) {
   const auto queue = Make(2, limits);
   std::vector<std::shared_ptr<void>> bodies;
   for (;;) {
-    std::shared_ptr<void> body = queue->Hold("one", 9);
+    std::shared_ptr<void> body = queue->Hold({"one", std::to_string(bodies.size())}, 9).handle;
     if (body == nullptr) {
       break;
     }
@@ -471,7 +471,7 @@ TEST_F(FairQueueTest, BodiesDoNotHoldUpTheTasksThatFreeThem) {
         done.set_value();
       }
     };
-    ASSERT_TRUE(queue->Add({"one", "k"}, {read, nullptr}));
+    ASSERT_TRUE(queue->Add({"one", std::to_string(i)}, {read, nullptr}));
   }
   std::thread thread([queue] { queue->Work(); });
   EXPECT_EQ(done.get_future().wait_for(std::chrono::seconds(20)), std::future_status::ready);
@@ -480,11 +480,145 @@ TEST_F(FairQueueTest, BodiesDoNotHoldUpTheTasksThatFreeThem) {
   EXPECT_EQ(queue->counts().bytes, 0U);
 }
 
+// All keys of a tenant together have 160 here: as much as the tenant leaves free.
+TEST_F(FairQueueTest, AKeyLeavesBytesToTheOtherKeysOfItsTenant) {
+  FairLimits limits;
+  limits.bytes = 320;
+  const auto queue = Make(1, limits);
+  std::vector<std::shared_ptr<void>> handles;
+  const auto take_all = [&](const std::string& key) {
+    size_t taken = 0;
+    for (;;) {
+      FairQueue::Holding one = queue->Hold({"t", key}, 1);
+      if (one.handle == nullptr) {
+        EXPECT_EQ(one.full, FairQueue::Holder::kKey) << key;
+        return taken;
+      }
+      handles.push_back(std::move(one.handle));
+      ++taken;
+    }
+  };
+  EXPECT_EQ(take_all("one"), 80U) << "the control: it is refused in the end";
+  EXPECT_EQ(take_all("two"), 40U);
+  EXPECT_EQ(take_all("three"), 20U) << "then the last eighth is left";
+  EXPECT_EQ(take_all("four"), 1U) << "it held nothing";
+  EXPECT_NE(queue->Hold({"other", "one"}, 100).handle, nullptr) << "another tenant's key";
+  handles.clear();
+  EXPECT_EQ(queue->counts().bytes, 0U);
+  EXPECT_EQ(take_all("one"), 80U) << "it is served again";
+}
+
+// A key that holds nothing may take one body of any size, but only of what its tenant has.
+TEST_F(FairQueueTest, ATenantsShareBoundsAllOfItsKeys) {
+  FairLimits limits;
+  limits.bytes = 100;
+  const auto queue = Make(1, limits);
+  std::vector<std::shared_ptr<void>> handles;
+  for (;;) {
+    FairQueue::Holding one = queue->Hold({"t", std::to_string(handles.size())}, 10);
+    if (one.handle == nullptr) {
+      EXPECT_EQ(one.full, FairQueue::Holder::kTenant);
+      break;
+    }
+    handles.push_back(std::move(one.handle));
+  }
+  EXPECT_EQ(handles.size(), 5U);
+}
+
+// Answers that are not read keep further ones of the same key from being made, and of no other.
+TEST_F(FairQueueTest, AKeyWhoseAnswersAreNotReadWaits) {
+  FairLimits limits;
+  limits.bytes = 160;
+  const auto queue = Make(2, limits);
+  std::shared_ptr<void> unread = queue->HoldAnyway({"t", "slow"}, 41);
+  ASSERT_EQ(queue->Hold({"t", "slow"}, 1).handle, nullptr);
+  std::thread thread([queue] { queue->Work(); });
+  std::promise<void> slow, prompt, again;
+  ASSERT_TRUE(queue->Add({"t", "slow"}, {[&] { slow.set_value(); }, nullptr}));
+  std::future<void> made = slow.get_future();
+  // It answers, too, and is served again while it holds something.
+  ASSERT_TRUE(queue->Add({"t", "prompt"}, {[&] { prompt.set_value(); }, nullptr}));
+  EXPECT_EQ(prompt.get_future().wait_for(std::chrono::seconds(20)), std::future_status::ready);
+  const std::shared_ptr<void> read = queue->HoldAnyway({"t", "prompt"}, 10);
+  ASSERT_TRUE(queue->Add({"t", "prompt"}, {[&] { again.set_value(); }, nullptr}));
+  EXPECT_EQ(again.get_future().wait_for(std::chrono::seconds(20)), std::future_status::ready);
+  EXPECT_EQ(made.wait_for(std::chrono::milliseconds(50)), std::future_status::timeout);
+  unread.reset();
+  EXPECT_EQ(made.wait_for(std::chrono::seconds(20)), std::future_status::ready) << "the control";
+  queue->Stop();
+  thread.join();
+}
+
+// A key that follows events always has an answer on its way. Bodies of the other keys do not make it wait, however much
+// they hold; answers of the other keys that leave it nothing do.
+TEST_F(FairQueueTest, BodiesOfOtherKeysDoNotHoldUpAKeyThatReadsItsAnswers) {
+  FairLimits limits;
+  limits.bytes = 160;
+  const auto queue = Make(2, limits);
+  std::thread thread([queue] { queue->Work(); });
+  const auto asks = [&] {
+    auto done = std::make_shared<std::promise<void>>();
+    EXPECT_TRUE(queue->Add({"t", "reader"}, {[done] { done->set_value(); }, nullptr}));
+    return done->get_future();
+  };
+  const std::shared_ptr<void> stream = queue->HoldAnyway({"t", "reader"}, 1);
+  std::vector<std::shared_ptr<void>> bodies;
+  for (const auto& [key, bytes] :
+       {std::pair("one", 39), std::pair("two", 20), std::pair("three", 19)}) {
+    bodies.push_back(queue->Hold({"t", key}, static_cast<size_t>(bytes)).handle);
+    ASSERT_NE(bodies.back(), nullptr) << key;
+  }
+  EXPECT_EQ(asks().wait_for(std::chrono::seconds(20)), std::future_status::ready);
+  bodies.clear();
+
+  std::shared_ptr<void> unread = queue->HoldAnyway({"t", "one"}, 79);
+  std::future<void> later = asks();
+  EXPECT_EQ(later.wait_for(std::chrono::milliseconds(50)), std::future_status::timeout)
+      << "the control";
+  unread.reset();
+  EXPECT_EQ(later.wait_for(std::chrono::seconds(20)), std::future_status::ready);
+  queue->Stop();
+  thread.join();
+}
+
+// What waits for room is done when the queue ends.
+TEST_F(FairQueueTest, AKeyThatWaitsForRoomEndsWithTheQueue) {
+  FairLimits limits;
+  limits.bytes = 160;
+  const auto queue = Make(1, limits);
+  const std::shared_ptr<void> unread = queue->HoldAnyway({"t", "slow"}, 60);
+  ASSERT_TRUE(queue->Add({"t", "slow"}, Say("slow")));
+  ASSERT_TRUE(queue->Add({"t", "prompt"}, Say("prompt")));
+  WorkOff(*queue);
+  EXPECT_EQ(said_, (Words{"slow", "prompt"}));
+}
+
+TEST_F(FairQueueTest, AnEmptyBodyIsHeldLikeAnyOther) {
+  const auto queue = Make(1);
+  std::shared_ptr<void> empty = queue->Hold({"t", "k"}, 0).handle;
+  std::shared_ptr<void> other = queue->HoldAnyway({"t", "k"}, 5);
+  EXPECT_NE(empty, nullptr);
+  other.reset();
+  empty.reset();
+  EXPECT_EQ(queue->counts().bytes, 0U);
+}
+
+TEST_F(FairQueueTest, AKeyHoldsMuchFromTheAverageOfItsTenantOn) {
+  const auto queue = Make(1);
+  EXPECT_TRUE(queue->KeyHoldsMuch({"t", "one"})) << "as much as every other: nothing";
+  const auto large = queue->HoldAnyway({"t", "large"}, 90);
+  const auto small = queue->HoldAnyway({"t", "small"}, 10);
+  const auto other = queue->HoldAnyway({"other", "larger"}, 900);
+  EXPECT_TRUE(queue->KeyHoldsMuch({"t", "large"}));
+  EXPECT_FALSE(queue->KeyHoldsMuch({"t", "small"}));
+  EXPECT_FALSE(queue->KeyHoldsMuch({"t", "one"}));
+}
+
 TEST_F(FairQueueTest, ATenantHoldsMuchFromTheAverageOn) {
   const auto queue = Make(1);
   EXPECT_TRUE(queue->HoldsMuch("one")) << "as much as every other: nothing";
-  const auto large = queue->HoldAnyway("large", 900);
-  const auto small = queue->HoldAnyway("small", 100);
+  const auto large = queue->HoldAnyway({"large", "k"}, 900);
+  const auto small = queue->HoldAnyway({"small", "k"}, 100);
   EXPECT_TRUE(queue->HoldsMuch("large"));
   EXPECT_FALSE(queue->HoldsMuch("small"));
   EXPECT_FALSE(queue->HoldsMuch("one"));
@@ -494,7 +628,7 @@ TEST_F(FairQueueTest, AHandleMayOutliveTheQueue) {
   std::shared_ptr<void> handle;
   {
     const auto queue = Make(1);
-    handle = queue->HoldAnyway("t", 1);
+    handle = queue->HoldAnyway({"t", "k"}, 1);
   }
   handle.reset();
 }

@@ -3,8 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <filesystem>
-#include <fstream>
 #include <thread>
 
 #include "tests/support/run.h"
@@ -32,15 +30,19 @@ TEST(MemoryBudget, IsPastFromItsLimitUntilItIsWellBelow) {
   EXPECT_TRUE(PastSoon(budget, false));
 }
 
-TEST(MemoryBudget, IsFarPastAQuarterAboveItsLimit) {
-  std::optional<uint64_t> used = 99 * kMiB;
+TEST(MemoryBudget, IsWellPastAnEighthAndFarPastAQuarterAboveItsLimit) {
+  std::optional<uint64_t> used = 89 * kMiB;
   MemoryBudget budget(80 * kMiB, [&] { return used; });
   EXPECT_TRUE(budget.Past());
+  EXPECT_FALSE(budget.WellPast());
+  used = 99 * kMiB;
+  EXPECT_TRUE(test::WaitUntil([&] { return budget.Past() && budget.WellPast(); }));
   EXPECT_FALSE(budget.FarPast());
   used = 100 * kMiB;
   EXPECT_TRUE(test::WaitUntil([&] { return budget.Past() && budget.FarPast(); }));
   used = 60 * kMiB;
   EXPECT_TRUE(PastSoon(budget, false));
+  EXPECT_FALSE(budget.WellPast());
   EXPECT_FALSE(budget.FarPast());
 }
 
@@ -57,35 +59,6 @@ TEST(MemoryBudget, StatmIsResidentWithoutShared) {
   const std::optional<uint64_t> own = OwnMemory();
   ASSERT_TRUE(own.has_value());
   EXPECT_GT(*own, 0U);
-}
-
-class SurroundingTest : public ::testing::Test {
- protected:
-  void Write(const std::string& path, const std::string& text) const {
-    std::filesystem::create_directories(std::filesystem::path(root_ / path).parent_path());
-    std::ofstream(root_ / path) << text;
-  }
-  test::TempDir root_;
-};
-
-TEST_F(SurroundingTest, TheTightestOfAllAboveCountsOnV2) {
-  const std::string mounts =
-      "30 23 0:26 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw,nsdelegate\n";
-  Write("sys/fs/cgroup/system.slice/memory.max", "268435456\n");
-  Write("sys/fs/cgroup/system.slice/coffer.service/memory.max", "max\n");
-  const std::string root = root_ / "";
-  EXPECT_EQ(SurroundingLimitOf("0::/system.slice/coffer.service\n", mounts, root), 256 * kMiB);
-  EXPECT_EQ(SurroundingLimitOf("0::/other\n", mounts, root), std::nullopt) << "the control";
-}
-
-TEST_F(SurroundingTest, AndOnV1) {
-  const std::string mounts =
-      "36 30 0:32 / /sys/fs/cgroup/memory rw,nosuid shared:13 - cgroup cgroup rw,memory\n";
-  Write("sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
-  Write("sys/fs/cgroup/memory/box/memory.limit_in_bytes", "134217728\n");
-  const std::string root = root_ / "";
-  EXPECT_EQ(SurroundingLimitOf("5:memory:/box/coffer\n4:pids:/\n", mounts, root), 128 * kMiB);
-  EXPECT_EQ(SurroundingLimitOf("5:memory:/\n", mounts, root), std::nullopt);
 }
 
 TEST(MemoryBudget, StaysBelowTheKernelsLimit) {

@@ -108,10 +108,25 @@ TEST_F(MeterTest, AnAlertIsCountedAndTold) {
 TEST_F(MeterTest, IncidentsCountOncePerCallAndKind) {
   audit::Receipt receipt = Receipt("bash");
   receipt.syscalls_denied = {{"unshare", 7}, {"setns", 2}, {"bpf", 1}, {"chown", 9}};
+  receipt.denials = {{"egress", "request", "POST a.test:443/x", "egress.never_send", "", "", 2},
+                     {"egress", "request", "POST a.test:443/y", "egress.never_send", "", "", 1}};
   meter_.CallEnded(receipt);
   EXPECT_THAT(Seen(), HasSubstr("coffer_incidents_total{kind=\"namespace\"} 1"));
   EXPECT_THAT(Seen(), HasSubstr("coffer_incidents_total{kind=\"kernel\"} 1"));
+  EXPECT_THAT(Seen(), HasSubstr("coffer_incidents_total{kind=\"leak\"} 1"));
   EXPECT_THAT(Seen(), HasSubstr("coffer_incidents_total{kind=\"mount\"} 0"));
+}
+
+TEST_F(MeterTest, DestinationsAreIncidentsToo) {
+  audit::Receipt receipt = Receipt("bash");
+  receipt.denials = {{"egress", "connect", "a.test:443", "egress", "no rule", "", 5},
+                     {"egress", "connect", "169.254.169.254:80", "egress.metadata", "", "", 2},
+                     {"egress", "resolve", "metadata.goog", "egress.metadata", "", "", 1}};
+  meter_.CallEnded(receipt);
+  EXPECT_THAT(Seen(), HasSubstr("coffer_incidents_total{kind=\"metadata\"} 1"));
+  EXPECT_THAT(Seen(), HasSubstr("coffer_incidents_total{kind=\"internal\"} 0"));
+  EXPECT_THAT(Seen(),
+              HasSubstr("coffer_denials_total{surface=\"egress\",rule=\"egress.metadata\"} 3"));
 }
 
 TEST_F(MeterTest, WhoSeesTheHost) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/receivers.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -15,10 +16,16 @@
 namespace coffer::daemon {
 namespace {
 
+const egress::AddressGuard kStrict;
+
 Result<std::vector<egress::Receiver>> Webhook(const std::string& url) {
   FileConfig config;
   config.webhooks.push_back({url, "", {}});
-  return egress::ReceiversOf(config.webhooks, config.otlp);
+  return egress::ReceiversOf(config.webhooks, config.otlp, kStrict);
+}
+
+std::string Bracketed(const std::string& address) {
+  return address.find(':') == std::string::npos ? address : "[" + address + "]";
 }
 
 TEST(DeliverReceiver, UrlsAreTakenApart) {
@@ -94,20 +101,21 @@ TEST(DeliverReceiver, NamesAreStableAndSayNothing) {
   EXPECT_FALSE(test::Contains(one.name, "example"));
   FileConfig twice;
   twice.webhooks = {{"https://a.example/", "", {}}, {"https://a.example/", "", {}}};
-  EXPECT_FALSE(egress::ReceiversOf(twice.webhooks, twice.otlp).ok());
+  EXPECT_FALSE(egress::ReceiversOf(twice.webhooks, twice.otlp, kStrict).ok());
 }
 
 TEST(DeliverReceiver, ACollectorGetsItsPathAndKeepsItsSecretsOffTheWire) {
   FileConfig config;
   config.otlp.endpoint = "http://collector.example:4318";
-  EXPECT_EQ(egress::ReceiversOf(config.webhooks, config.otlp).value().front().target, "/v1/traces");
+  EXPECT_EQ(egress::ReceiversOf(config.webhooks, config.otlp, kStrict).value().front().target,
+            "/v1/traces");
   config.otlp.endpoint = "http://collector.example:4318/otlp/v1/traces";
-  EXPECT_EQ(egress::ReceiversOf(config.webhooks, config.otlp).value().front().target,
+  EXPECT_EQ(egress::ReceiversOf(config.webhooks, config.otlp, kStrict).value().front().target,
             "/otlp/v1/traces");
   config.otlp.headers_file = "/etc/coffer/headers";
-  EXPECT_FALSE(egress::ReceiversOf(config.webhooks, config.otlp).ok());
+  EXPECT_FALSE(egress::ReceiversOf(config.webhooks, config.otlp, kStrict).ok());
   config.otlp.endpoint = "https://collector.example:4318";
-  EXPECT_TRUE(egress::ReceiversOf(config.webhooks, config.otlp).ok());
+  EXPECT_TRUE(egress::ReceiversOf(config.webhooks, config.otlp, kStrict).ok());
 }
 
 TEST(DeliverReceiver, EventsAreChosenByPattern) {
@@ -128,57 +136,105 @@ TEST(DeliverReceiver, EventsAreChosenByPattern) {
   EXPECT_FALSE(collector.Wants("switch.on"));
 }
 
-// A name must not lead where nobody meant it to.
-TEST(DeliverReceiver, AddressesAreLookedAt) {
-  egress::AddressGuard guard;
-  const auto may = [&](const char* url, const char* address) {
-    return egress::MayDial(Webhook(url).value().front(), guard, address);
-  };
-  constexpr const char* kName = "https://hooks.example.com/";
+// Which addresses the daemon dials for the receiver of this URL.
+class ReceiverAddresses : public ::testing::Test {
+ protected:
+  bool May(const std::string& host, const std::string& address) const {
+    egress::Receiver receiver;
+    receiver.host = host;
+    receiver.this_host = host == "localhost" || host == "127.0.0.1";
+    return egress::MayDial(receiver, guard_, policy::IpAddress::Parse(address).value());
+  }
+  // The daemon's answer at its start: "" if the URL is taken.
+  std::string Said(const std::string& url) const {
+    const std::vector<egress::WebhookConfig> hooks = {{url, "", {}}};
+    const auto made = egress::ReceiversOf(hooks, {}, guard_);
+    return made.ok() ? "" : made.error().message + "; " + made.error().hint;
+  }
+  std::string SaidOfCollector(const std::string& url) const {
+    const auto made = egress::ReceiversOf({}, {url, ""}, guard_);
+    return made.ok() ? "" : made.error().message;
+  }
+  void Open(const std::vector<std::string>& ranges,
+            egress::AddressGuard::IsOwn is_own_now = nullptr) {
+    std::vector<policy::AddressRange> open;
+    for (const std::string& range : ranges) {
+      open.push_back(policy::ParseOpenRange(range).value());
+    }
+    guard_ = egress::AddressGuard(open, {}, is_own_now);
+  }
+
+  egress::AddressGuard guard_;
+};
+
+constexpr const char* kHooks = "hooks.example.com";
+
+TEST_F(ReceiverAddresses, ANameLeadsToTheInternetAndNowhereElse) {
   for (const char* const good : {"93.184.216.34", "2606:2800::1"}) {
-    EXPECT_TRUE(may(kName, good)) << good;
+    EXPECT_TRUE(May(kHooks, good)) << good;
   }
-  for (const char* const bad : {"10.1.2.3",
-                                "192.168.1.1",
-                                "100.64.0.1",
-                                "fd00::1",
-                                "::ffff:10.1.2.3",
-                                "127.0.0.1",
-                                "127.9.9.9",
-                                "::1",
-                                "::ffff:127.0.0.1",
-                                "169.254.169.254",
-                                "::ffff:169.254.169.254",
-                                "fe80::1",
-                                "0.0.0.0",
-                                "::",
-                                "224.0.0.1",
-                                "ff02::1",
-                                "255.255.255.255",
-                                "0.1.2.3",
-                                "nonsense",
-                                ""}) {
-    EXPECT_FALSE(may(kName, bad)) << bad;
+  for (const char* const bad :
+       {"10.1.2.3", "192.168.1.1", "100.64.0.1", "fd00::1", "::ffff:10.1.2.3", "127.0.0.1",
+        "127.9.9.9", "::1", "::ffff:127.0.0.1", "169.254.169.254", "::ffff:169.254.169.254",
+        "fe80::1", "0.0.0.0", "::", "224.0.0.1", "ff02::1", "255.255.255.255", "0.1.2.3"}) {
+    EXPECT_FALSE(May(kHooks, bad)) << bad;
   }
-  EXPECT_TRUE(may("https://localhost/", "127.0.0.1"));
-  EXPECT_TRUE(may("https://localhost/", "::1"));
-  EXPECT_FALSE(may("https://localhost/", "169.254.169.254"));
-  EXPECT_TRUE(may("https://127.0.0.1/", "127.0.0.1"));
-  EXPECT_TRUE(may("https://169.254.1.1/", "169.254.1.1")) << "written as it is";
-  EXPECT_TRUE(may("https://10.1.2.3/", "10.1.2.3"));
-  EXPECT_FALSE(may("https://0.0.0.0/", "0.0.0.0"));
-  // What the operator opens for programs inside is open for receivers.
-  guard = egress::AddressGuard({policy::ParseOpenRange("10.1.0.0/16").value()});
-  EXPECT_TRUE(may(kName, "10.1.2.3"));
-  EXPECT_FALSE(may(kName, "10.2.2.3"));
-  EXPECT_FALSE(may(kName, "192.168.1.1"));
-  // An address of this host needs a range of its own.
-  const auto own = [](const policy::IpAddress& address) {
+  EXPECT_TRUE(May("localhost", "127.0.0.1"));
+  EXPECT_TRUE(May("localhost", "::1"));
+  EXPECT_FALSE(May("localhost", "169.254.169.254"));
+}
+
+TEST_F(ReceiverAddresses, WritingAnAddressOpensItButForTheCloudAndTheLink) {
+  for (const char* const good :
+       {"127.0.0.1", "10.1.2.3", "192.168.1.1", "100.64.0.1", "fd00::1", "93.184.216.34"}) {
+    EXPECT_TRUE(May(good, good)) << good;
+    EXPECT_EQ(Said(fmt::format("https://{}/", Bracketed(good))), "") << good;
+  }
+  for (const char* const bad :
+       {"169.254.169.254", "169.254.170.2", "169.254.1.1", "100.100.100.200", "168.63.129.16",
+        "fe80::1", "fd00:ec2::254", "fd20:ce::254", "::ffff:169.254.169.254", "64:ff9b::a9fe:a9fe",
+        "2002:a9fe:a9fe::1", "0.0.0.0", "224.0.0.1", "255.255.255.255"}) {
+    EXPECT_FALSE(May(bad, bad)) << bad;
+    EXPECT_NE(Said(fmt::format("https://{}/", Bracketed(bad))), "") << bad;
+    EXPECT_NE(SaidOfCollector(fmt::format("http://{}:4318", Bracketed(bad))), "") << bad;
+  }
+  EXPECT_EQ(Said("https://169.254.169.254/latest"),
+            "the URL of webhook 1 leads to 169.254.169.254, which is the metadata service of a "
+            "cloud; if it is meant, write dangerously_addresses = [\"169.254.169.254/32\"] in "
+            "[egress]");
+}
+
+TEST_F(ReceiverAddresses, NamesOfMetadataServicesAreRefusedHoweverTheyAreWritten) {
+  for (const char* const name : {"metadata.google.internal", "Metadata.Google.Internal",
+                                 "metadata.google.internal.", "instance-data", "metadata.goog"}) {
+    EXPECT_NE(Said(fmt::format("https://{}/", name)), "") << name;
+    EXPECT_NE(SaidOfCollector(fmt::format("http://{}:4318", name)), "") << name;
+  }
+  EXPECT_EQ(Said("https://metadata.example.com/"), "") << "the control";
+}
+
+TEST_F(ReceiverAddresses, WhatTheOperatorOpensIsOpen) {
+  Open({"10.1.0.0/16"});
+  EXPECT_TRUE(May(kHooks, "10.1.2.3"));
+  EXPECT_FALSE(May(kHooks, "10.2.2.3"));
+  EXPECT_FALSE(May(kHooks, "192.168.1.1"));
+  // A wider block leaves the metadata service closed.
+  Open({"169.254.0.0/16"});
+  EXPECT_TRUE(May("169.254.1.1", "169.254.1.1"));
+  EXPECT_EQ(Said("https://169.254.1.1/"), "");
+  EXPECT_FALSE(May("169.254.169.254", "169.254.169.254"));
+  EXPECT_NE(Said("https://169.254.169.254/"), "");
+  Open({"169.254.169.254/32"});
+  EXPECT_TRUE(May("169.254.169.254", "169.254.169.254"));
+  EXPECT_EQ(Said("https://169.254.169.254/"), "");
+}
+
+TEST_F(ReceiverAddresses, AnAddressOfThisHostNeedsARangeOfItsOwn) {
+  Open({"10.1.0.0/16"}, [](const policy::IpAddress& address) {
     return address == policy::IpAddress::Parse("10.1.2.3");
-  };
-  guard = egress::AddressGuard({policy::ParseOpenRange("10.1.0.0/16").value()}, {}, own);
-  EXPECT_FALSE(may(kName, "10.1.2.3"));
-  EXPECT_TRUE(may(kName, "10.1.2.4"));
+  });
+  EXPECT_FALSE(May(kHooks, "10.1.2.3"));
+  EXPECT_TRUE(May(kHooks, "10.1.2.4"));
 }
 
 TEST(DeliverReceiver, RetryAfterIsReadInBothForms) {

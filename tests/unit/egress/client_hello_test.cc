@@ -101,6 +101,18 @@ TEST(ClientHello, InSeveralRecords) {
   EXPECT_EQ(StateOf(crumbs), HelloState::kBroken) << "no end to pieces";
 }
 
+TEST(ClientHello, WithoutHttp1) {
+  const auto only = [](std::vector<std::string> protocols) {
+    ClientHello hello;
+    hello.protocols = std::move(protocols);
+    return OffersOtherProtocolsOnly(hello);
+  };
+  EXPECT_TRUE(only({"h2"}));
+  EXPECT_TRUE(only({"h2", "http/1.0"}));
+  EXPECT_FALSE(only({"h2", "http/1.1"}));
+  EXPECT_FALSE(only({})) << "a client without the field speaks HTTP/1.1";
+}
+
 TEST(ClientHello, WhatIsNotOne) {
   const std::string good = NameField("api.test");
   ASSERT_EQ(StateOf(Hello(good)), HelloState::kDone);

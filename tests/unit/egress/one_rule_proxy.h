@@ -15,6 +15,7 @@
 
 #include "egress/ca_stock.h"
 #include "egress/proxy.h"
+#include "egress/watched_stock.h"
 
 namespace coffer::egress {
 
@@ -101,11 +102,12 @@ class OneRuleProxy : public ::testing::Test {
     grants_.addresses = {policy::ParseAddressRange("127.0.0.1/32").value()};
     loop_ = net::MakeLoop();
     UpstreamTrust trust = UpstreamTrust::OfThisHost();
-    proxy_ = MakeProxy(
-                 *loop_, grants_, trust, "", authorities_, AddressGuard(grants_.addresses, {}),
-                 [this](const Traffic& one) { log_.push_back(one); },
-                 [this](const AccessNotice& notice) { return Asked(notice); }, times)
-                 .value();
+    proxy_ =
+        MakeProxy(
+            *loop_, grants_, trust, "", authorities_, watched_, AddressGuard(grants_.addresses, {}),
+            [this](const Traffic& one) { log_.push_back(one); },
+            [this](const AccessNotice& notice) { return Asked(notice); }, times)
+            .value();
     Listeners listeners;
     listeners.proxy = Listener(port_);
     proxy_->Serve(std::move(listeners));
@@ -168,6 +170,7 @@ class OneRuleProxy : public ::testing::Test {
   std::thread echo_, turns_;
   policy::ParsedGrants grants_;
   CaStock authorities_;
+  WatchedStock watched_;
   std::unique_ptr<net::Loop> loop_;
   std::unique_ptr<Proxy> proxy_;
   std::vector<Traffic> log_;

@@ -13,6 +13,7 @@
 
 #include "egress/ca_stock.h"
 #include "egress/proxy.h"
+#include "egress/watched_stock.h"
 
 namespace coffer::egress {
 namespace {
@@ -70,11 +71,12 @@ TEST(ProxyAccept, NoAnswerIsHeldBack) {
   const std::unique_ptr<net::Loop> loop = net::MakeLoop();
   UpstreamTrust trust = UpstreamTrust::OfThisHost();
   CaStock authorities;
+  WatchedStock watched;
   const policy::ParsedGrants nothing;
   const std::unique_ptr<Proxy> proxy =
       MakeProxy(
-          *loop, nothing, trust, "", authorities, AddressGuard({}, {}), [](const Traffic&) {},
-          [](const AccessNotice&) { return false; })
+          *loop, nothing, trust, "", authorities, watched, AddressGuard({}, {}),
+          [](const Traffic&) {}, [](const AccessNotice&) { return false; })
           .value();
   proxy->Serve(std::move(listeners));
   std::thread turns([&] { loop->Run(); });

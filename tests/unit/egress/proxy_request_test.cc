@@ -115,7 +115,8 @@ TEST(ProxyRequest, NothingReplacesWhatWasJudged) {
   const auto request = ParseTunnelRequest(
       "GET /v1 HTTP/1.1\r\nHost: api.test\r\nX-HTTP-Method-Override: DELETE\r\nx-http-method: "
       "PUT\r\n"
-      "X_Original_URL: /admin\r\nX-Method-Override: PUT\r\nX-Original-URL: "
+      "X-Original-URI: /admin\r\nX-Original-Method: PUT\r\nX-Rewrite-Uri: "
+      "/admin\r\nX_Original_URL: /admin\r\nX-Method-Override: PUT\r\nX-Original-URL: "
       "/admin\r\nX-Rewrite-Url: /admin\r\nX-Host: "
       "evil.test\r\n"
       "X-Forwarded-Host: evil.test\r\nX-Forwarded-Prefix: /admin\r\nX-Original-Host: "

@@ -48,7 +48,7 @@ TEST_F(ProxyUnread, Socks4) {
 TEST_F(ProxyUnread, APartOfSocks5) {
   Start(Plain());
   Send(std::string("\x05\x01\x00", 3), std::string("\x05\x01", 2));
-  EXPECT_EQ(Refused().reason, "no request came: what was sent is a part of SOCKS 5");
+  EXPECT_EQ(Refused().reason, "no request came: the client sent only a part of SOCKS 5");
 }
 
 TEST_F(ProxyUnread, OtherBytesInATunnelThatIsLookedInto) {

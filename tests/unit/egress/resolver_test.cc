@@ -118,5 +118,19 @@ TEST_F(ResolverTest, NeitherNamesNorDenialsGrowWithoutEnd) {
   EXPECT_EQ(AnswersOf(Ask("n0.zone.test")), 1) << "the control";
 }
 
+// Each of these is an incident, which a flood of other names must not hide.
+TEST_F(ResolverTest, NamesOfMetadataServicesAreDeniedAfterAFlood) {
+  for (int i = 0; i < 3000; ++i) {
+    Ask("n" + std::to_string(i) + ".evil.test");
+  }
+  const size_t noise = log_.size();
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(CodeOf(Ask("metadata.google.internal")), 3);
+    EXPECT_EQ(CodeOf(Ask("late.evil.test")), 3) << "the control";
+  }
+  ASSERT_EQ(log_.size(), noise + 1) << "once, and nothing of the other name";
+  EXPECT_EQ(log_.back().host, "metadata.google.internal");
+}
+
 }  // namespace
 }  // namespace coffer::egress

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <functional>
 #include <set>
 
 #include "isolation/compose_process.h"
@@ -57,6 +58,33 @@ TEST(CheckTargets, NoneAboveOrInsideAnother) {
   EXPECT_TRUE(Check({"/a", "/ab", "/b/a", "/b/c"}).ok());
 }
 
+// A project in a directory that is read-only, both where they are on the host.
+TEST(CheckTargets, OnlyAProjectLiesInWhatIsShownAroundIt) {
+  const auto made = [] {
+    std::vector<OpenedMount> mounts = EntryAt({"/srv/all", "/srv/all/a/b"});
+    for (OpenedMount& mount : mounts) {
+      mount.path.path = mount.at;
+    }
+    mounts[1].project = true;
+    mounts[1].access = Access::kWrite;
+    return mounts;
+  };
+  std::vector<OpenedMount> mounts = made();
+  EXPECT_TRUE(CheckTargets(mounts, {}).ok());
+  std::swap(mounts[0], mounts[1]);
+  EXPECT_FALSE(CheckTargets(mounts, {}).ok()) << "the outer one would hide the project";
+  const auto refused = [&](const std::function<void(std::vector<OpenedMount>&)>& change) {
+    std::vector<OpenedMount> changed = made();
+    change(changed);
+    return !CheckTargets(changed, {}).ok();
+  };
+  EXPECT_TRUE(refused([](auto& all) { all[1].project = false; }));
+  EXPECT_TRUE(refused([](auto& all) { all[0].access = Access::kWrite; }));
+  EXPECT_TRUE(refused([](auto& all) { all[0].project = true; }));
+  EXPECT_TRUE(refused([](auto& all) { all[0].path.path = "/srv/other"; }));
+  EXPECT_TRUE(refused([](auto& all) { all[1].path.path = "/srv/other"; }));
+}
+
 TEST(CheckTargets, NothingOfTheRuntimeIsHidden) {
   RuntimeSet runtime;
   runtime.files = {{"/usr/bin/dash", "/usr/bin/sh", true, false},
@@ -89,7 +117,7 @@ class Compose : public ::testing::Test {
       mount.access = access;
       mounts_.push_back(std::move(mount));
     }
-    mounts_[0].fifos = {"pipe", "a/b/pipe"};
+    mounts_[0].fifos = {{"pipe", 5, 6}, {"a/b/pipe", 5, 7}};
   }
   // As if it had been opened: composing looks at nothing but what the examination found.
   void AddFile(const RuntimeFile& file) {
@@ -262,6 +290,7 @@ TEST_F(Compose, FifosAreCoveredAfterTheirMount) {
     ASSERT_NE(cover, plan.binds.end()) << at;
     EXPECT_LT(place("/mnt/deep/ro"), cover);
     EXPECT_EQ(cover->host, "/dev/null");
+    EXPECT_NE(cover->place_ino, 0U) << "the boundary is not made if it is moved meanwhile";
     EXPECT_FALSE(cover->usable_device) << "nodev: it cannot be opened";
     EXPECT_FALSE(cover->writable);
   }

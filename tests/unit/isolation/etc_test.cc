@@ -11,6 +11,7 @@
 #include <regex>
 #include <sstream>
 
+#include "isolation/package_etc.h"
 #include "tests/support/run.h"
 
 namespace coffer::isolation {
@@ -24,6 +25,18 @@ std::map<std::string, std::string> Files(uint32_t uid) {
     EXPECT_TRUE(files.emplace(file.at, file.content).second) << "twice: " << file.at;
   }
   return files;
+}
+
+// What a package links to, and not what an administrator wrote beside it.
+TEST(PackageEtc, IsPublicConfigurationOnly) {
+  for (const char* path : {"/etc/maven/m2.conf", "/etc/maven/logging/simplelogger.properties",
+                           "/etc/ssl/openssl.cnf", "/etc/java-17-openjdk/x", "/etc/fonts"}) {
+    EXPECT_TRUE(IsPackageEtc(path)) << path;
+  }
+  for (const char* path : {"/etc/maven", "/etc/maven/settings.xml", "/etc/maven/m2.conf2",
+                           "/etc/ssl/private", "/etc/passwd", "/usr/etc/maven/m2.conf"}) {
+    EXPECT_FALSE(IsPackageEtc(path)) << path;
+  }
 }
 
 TEST(Etc, EveryUserHasAName) {

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+
 namespace coffer::isolation {
 namespace {
 
@@ -32,6 +34,10 @@ TEST(GitConfigValue, CommentsEscapesAndLongLines) {
   EXPECT_EQ(hooks("a\r\n"), "a");
   EXPECT_EQ(hooks("a b  \n"), "a b");
   EXPECT_EQ(hooks("a"), "a");
+  EXPECT_EQ(hooks("a\\"), "a");  // `git config -l` says so too
+  EXPECT_EQ(hooks("\"a\\"), "");
+  using std::string_literals::operator""s;
+  EXPECT_EQ(GitConfigValue("[core]\nhookspath=a\0b\n"s, "core", "hookspath"), "a");
   EXPECT_EQ(GitConfigValue("\xef\xbb\xbf[core]\nhookspath=a\n", "core", "hookspath"), "a");
 }
 

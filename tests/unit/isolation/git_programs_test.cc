@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include <filesystem>
+#include <optional>
 
 #include "tests/support/temp_dir.h"
 
@@ -52,6 +53,79 @@ TEST_F(GitPrograms, HooksAndIncludesAlsoBeforeTheyExist) {
             (Names{"scripts/b.sh", "team"}));
 }
 
+TEST_F(GitPrograms, SettingsOfTheEnvironmentCount) {
+  const auto set = [](int i, const char* key, const char* value) {
+    ::setenv(("GIT_CONFIG_KEY_" + std::to_string(i)).c_str(), key, 1);
+    ::setenv(("GIT_CONFIG_VALUE_" + std::to_string(i)).c_str(), value, 1);
+  };
+  set(0, "Core.HooksPath", "none/hooks");
+  set(1, "diff.a.B.Command", "scripts/a.sh");
+  set(2, "user.name", "scripts/b.sh");
+  set(3, "core.fsmonitor", "scripts/b.sh");
+  const auto found = [&](const char* count) {
+    ::setenv("GIT_CONFIG_COUNT", count, 1);
+    return NamesInGitEnvironment(root_, {root_.path}).files;
+  };
+  EXPECT_EQ(found("3"), (Names{"none/hooks", "scripts/a.sh"}));
+  EXPECT_EQ(found("4"), (Names{"none/hooks", "scripts/a.sh", "scripts/b.sh"}));
+  EXPECT_EQ(found("0"), Names());
+  for (const char* name : {"GIT_CONFIG_COUNT", "GIT_CONFIG_KEY_0", "GIT_CONFIG_VALUE_0",
+                           "GIT_CONFIG_KEY_1", "GIT_CONFIG_VALUE_1", "GIT_CONFIG_KEY_2",
+                           "GIT_CONFIG_VALUE_2", "GIT_CONFIG_KEY_3", "GIT_CONFIG_VALUE_3"}) {
+    ::unsetenv(name);
+  }
+}
+
+TEST_F(GitPrograms, VariablesThatNameProgramsCount) {
+  const auto found = [&](const char* name, const std::string& value) {
+    const char* const old = ::getenv(name);
+    const std::optional<std::string> before =
+        old == nullptr ? std::nullopt : std::optional<std::string>(old);
+    ::setenv(name, value.c_str(), 1);
+    Names files = NamesInGitEnvironment(root_, {root_.path}).files;
+    before ? ::setenv(name, before->c_str(), 1) : ::unsetenv(name);
+    return files;
+  };
+  const std::string a = root_.path + "/scripts/a.sh";
+  EXPECT_EQ(found("NO_PROGRAM", a), Names()) << "NO-CONTROL";
+  for (const char* const name : {"EDITOR", "VISUAL", "PAGER", "GIT_PAGER", "SSH_ASKPASS",
+                                 "BASH_ENV", "LD_PRELOAD", "LD_AUDIT"}) {
+    EXPECT_EQ(found(name, a), (Names{"scripts/a.sh"})) << name;
+  }
+  EXPECT_EQ(found("LESSOPEN", "|" + a + " %s"), (Names{"scripts/a.sh"}));
+  EXPECT_EQ(found("LD_PRELOAD", "/none.so:" + a), (Names{"scripts/a.sh"}));
+  EXPECT_EQ(found("GIT_TEMPLATE_DIR", root_.path + "/none"), (Names{"none"}));
+}
+
+TEST_F(GitPrograms, ProgramsOnPathBeforeTheyExist) {
+  std::filesystem::create_directories(dir_ / "tree/bin");
+  const std::string before = ::getenv("PATH");
+  const auto on_path = [&](const std::string& path, const std::string& text) {
+    ::setenv("PATH", path.c_str(), 1);
+    Names names = Read(text).on_path;
+    ::setenv("PATH", before.c_str(), 1);
+    return names;
+  };
+  const std::string bin = root_.path + "/bin:/usr/bin";
+  const std::string editor = "[core]\n\teditor = ed -w\n";
+  EXPECT_EQ(on_path("/usr/bin", editor), Names()) << "NO-CONTROL";
+  EXPECT_EQ(on_path(bin, editor), (Names{"bin/ed"}));
+  EXPECT_EQ(on_path("bin:/usr/bin", editor), (Names{"bin/ed"}));
+  EXPECT_EQ(on_path(":/usr/bin", editor), (Names{"ed"})) << "the working directory";
+  EXPECT_EQ(on_path(bin, "[filter \"x\"]\n\tclean = X=1 f %f | g\n"), (Names{"bin/f", "bin/g"}));
+  EXPECT_EQ(on_path(bin, "[pager]\n\tlog = l\n[alias]\n\tx = !m a\n\ty = log\n"),
+            (Names{"bin/l", "bin/m"}));
+  EXPECT_EQ(on_path(bin, "[credential]\n\thelper = keep --x\n"),
+            (Names{"bin/git-credential-keep"}));
+  // Values that are no programs.
+  EXPECT_EQ(on_path(bin, "[init]\n\tdefaultBranch = main\n[core]\n\tautocrlf = input\n"), Names());
+}
+
+TEST_F(GitPrograms, APathThatNeedNotBeThereIsAPath) {
+  EXPECT_EQ(Find("[core]\n\thooksPath = :(optional)none/hooks\n"), (Names{"none/hooks"}));
+  EXPECT_EQ(Find("[include]\n\tpath = :(optional)../team\n"), (Names{"team"}));
+}
+
 TEST_F(GitPrograms, WordsAreThoseOfTheShell) {
   std::filesystem::create_directories(dir_ / "tree/my tools");
   dir_.Write("tree/my tools/a b", "x");
@@ -84,10 +158,28 @@ TEST_F(GitPrograms, ProgramsBeforeTheyExist) {
 TEST_F(GitPrograms, NamesThatAreNoPrograms) {
   EXPECT_EQ(Find("[branch \"main\"]\n\tmerge = main\n[user]\n\tname = main\n"), Names());
   EXPECT_EQ(Find("[core]\n\thooksPath = /elsewhere\n[filter \"x\"]\n\tclean = scripts\n"), Names());
-  EXPECT_EQ(Find("[core]\n\thooksPath = .\n"), Names());
+  EXPECT_EQ(Find("[core]\n\thooksPath =\n[init]\n\ttemplateDir =\n"), Names());
   // A program of PATH, an argument that is a file.
   EXPECT_EQ(Find("[merge]\n\ttool = main\n[alias]\n\tx = log main\n"), Names());
   EXPECT_EQ(Find("[core]\n\tpager = less main\n"), (Names{"main"}));
+}
+
+// Then every file at the top may be a hook.
+TEST_F(GitPrograms, ADirectoryOfHooksMayBeTheProjectItself) {
+  EXPECT_EQ(Find("[core]\n\thooksPath = .\n"), Names{"."});
+  EXPECT_EQ(Find("[filter \"x\"]\n\tclean = .\n"), Names());
+}
+
+// A link from outside counts, as itself: it leads over others.
+TEST_F(GitPrograms, PathsOutsideThatLeadIntoTheProject) {
+  std::filesystem::create_directories(dir_ / "hooks");
+  std::filesystem::create_symlink("../tree/scripts/a.sh", dir_ / "hooks/pre-commit");
+  std::filesystem::create_symlink("tree/scripts", dir_ / "tools");
+  EXPECT_EQ(Find("[core]\n\thooksPath = ../hooks\n"), Names{dir_ / "hooks/pre-commit"});
+  EXPECT_EQ(Find("[core]\n\tfsmonitor = ../tools/b.sh -x\n"), Names{dir_ / "tools/b.sh"});
+  EXPECT_EQ(Find("[core]\n\tfsmonitor = ../hooks/none\n"), Names());
+  EXPECT_EQ(Find("[core]\n\tfsmonitor = ../tools/none\n"), Names());
+  EXPECT_EQ(FindToCome("[core]\n\tfsmonitor = ../tools/none\n"), Names{dir_ / "tools/none"});
 }
 
 // Git expands both forms of a home, and a reading that differs from git's would leave a program unprotected.

@@ -12,7 +12,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <functional>
+#include <set>
+#include <thread>
 
 #include "isolation/fifo_search.h"
 #include "tests/support/run.h"
@@ -192,10 +195,95 @@ TEST(FindFifos, FindsAllAndFollowsNoLinks) {
   ASSERT_EQ(::symlink("top", (dir / "root/fifolink").c_str()), 0);
   const Result<HostPath> opened = OpenHostPath(root, Access::kRead);
   ASSERT_TRUE(opened.ok());
-  Result<std::vector<std::string>> fifos = FindFifos(*opened);
+  const Result<std::vector<CoveredFile>> fifos = FindFifos(*opened);
   ASSERT_TRUE(fifos.ok());
-  std::sort(fifos->begin(), fifos->end());
-  EXPECT_EQ(*fifos, (std::vector<std::string>{"a/b/deep", "top"}));
+  std::set<std::string> paths;
+  for (const CoveredFile& fifo : *fifos) {
+    struct stat info{};
+    EXPECT_EQ(::lstat((opened->path + "/" + fifo.path).c_str(), &info), 0);
+    EXPECT_EQ(fifo.ino, info.st_ino);
+    EXPECT_EQ(fifo.dev, info.st_dev);
+    paths.insert(fifo.path);
+  }
+  EXPECT_EQ(paths, (std::set<std::string>{"a/b/deep", "top"}));
+}
+
+// Calls `change` without a pause while `look` runs.
+void Beside(const std::function<void()>& change, const std::function<void()>& look) {
+  std::atomic<bool> done{false};
+  std::atomic<long> changes{0};
+  std::thread neighbour([&] {
+    while (!done) {
+      change();
+      ++changes;
+    }
+  });
+  while (changes < 10) {
+    std::this_thread::yield();
+  }
+  look();
+  done = true;
+  neighbour.join();
+}
+
+// A directory in which files come and go all the time is looked through like any other.
+TEST(FindFifos, FilesThatChangeAllTheTimeDoNotRefuseATree) {
+  const TempDir dir;
+  const std::string root = dir.MakeDir("root");
+  dir.MakeDir("root/busy");
+  ASSERT_EQ(::mkfifo((dir / "root/busy/fifo").c_str(), 0600), 0);
+  const std::string one = dir.Write("root/busy/one", "");
+  const std::string two = dir / "root/busy/two";
+  const Result<HostPath> opened = OpenHostPath(root, Access::kRead);
+  ASSERT_TRUE(opened.ok());
+  Beside(
+      [&] {
+        ::rename(one.c_str(), two.c_str());
+        ::rename(two.c_str(), one.c_str());
+      },
+      [&] {
+        for (int i = 0; i < 20; ++i) {
+          const Result<std::vector<CoveredFile>> fifos = FindFifos(*opened);
+          ASSERT_TRUE(fifos.ok()) << fifos.error().message;
+          ASSERT_EQ(fifos->size(), 1U);
+          EXPECT_EQ(fifos->front().path, "busy/fifo");
+        }
+      });
+}
+
+// A neighbour who moves the directory with the fifo back and forth: it is found, or the tree is refused. When the neighbour is
+// done, it is found.
+TEST(FindFifos, ADirectoryThatIsMovedHidesNothing) {
+  const TempDir dir;
+  const std::string root = dir.MakeDir("root");
+  for (const char* name : {"root/a", "root/b", "root/b/x"}) {
+    dir.MakeDir(name);
+  }
+  ASSERT_EQ(::mkfifo((dir / "root/b/x/fifo").c_str(), 0600), 0);
+  const Result<HostPath> opened = OpenHostPath(root, Access::kRead);
+  ASSERT_TRUE(opened.ok());
+  const std::string one = dir / "root/a/x";
+  const std::string two = dir / "root/b/x";
+  const auto find = [&](bool may_refuse) {
+    const Result<std::vector<CoveredFile>> fifos = FindFifos(*opened);
+    if (!fifos.ok() && may_refuse) {
+      EXPECT_EQ(fifos.error().code, "policy.path.unchecked");
+      return;
+    }
+    ASSERT_TRUE(fifos.ok()) << fifos.error().message;
+    EXPECT_EQ(fifos->size(), 1U);
+  };
+  Beside(
+      [&] {
+        ::rename(two.c_str(), one.c_str());
+        ::rename(one.c_str(), two.c_str());
+      },
+      [&] {
+        for (int i = 0; i < 30; ++i) {
+          find(true);
+        }
+      });
+  find(false);
 }
 
 TEST(FindFifos, TooManyAreRefused) {

@@ -50,6 +50,27 @@ TEST(MachineFiles, CoresAreCountedAsTheBoundaryHasThem) {
             "4\ncpu cores\t: 2\napicid\t\t: 4\nflags\t\t: fpu vme\n\n");
 }
 
+// What lscpu counts threads, cores and sockets by.
+TEST(MachineFiles, EachCpuIsACoreOfOneSocket) {
+  auto files = MachineFilesOf({{1, 33}, 1 << 20, FirstCpu(kIntel), 0});
+  const std::string cpus = "/sys/devices/system/cpu/";
+  EXPECT_EQ(files[cpus + "cpu1/topology/thread_siblings"], "00000002\n");
+  EXPECT_EQ(files[cpus + "cpu33/topology/thread_siblings"], "00000002,00000000\n");
+  EXPECT_EQ(files[cpus + "cpu1/topology/core_siblings"], "00000002,00000002\n");
+  EXPECT_EQ(files[cpus + "cpu33/topology/core_siblings"], "00000002,00000002\n");
+  EXPECT_FALSE(files.contains(cpus + "cpu0/topology/thread_siblings"));
+}
+
+TEST(MachineFiles, ManyCpusHaveNoFilesOfTheirOwn) {
+  Machine machine{{}, 1 << 20, FirstCpu(kIntel), 0};
+  for (unsigned cpu = 0; cpu < 16; ++cpu) {
+    machine.cpus.push_back(cpu);
+  }
+  EXPECT_EQ(SysFiles(machine).size(), 3U + 2 * 16U);
+  machine.cpus.push_back(16);
+  EXPECT_EQ(SysFiles(machine).size(), 3U);
+}
+
 TEST(MachineFiles, AnEmptyOrStrangeFileStillNamesTheCpus) {
   for (const char* text : {"", "strange", "\n\n"}) {
     const Machine machine{{0}, 1 << 20, FirstCpu(text), 0};

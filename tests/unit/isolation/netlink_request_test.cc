@@ -9,6 +9,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <string>
+#include <utility>
+
 namespace coffer::isolation {
 namespace {
 
@@ -80,6 +83,30 @@ TEST(NetlinkRequest, AnErrorOrNoAnswerIsAFailure) {
   NetlinkRequest request;
   request.Begin(7, NLM_F_ACK, "");
   EXPECT_FALSE(request.Send(silent.ours(), "test").ok());
+}
+
+TEST(NetlinkRequest, AListIsReadToItsEnd) {
+  const Pair pair;
+  ASSERT_EQ(::write(pair.kernels(), "first part, ", 12), 12);
+  ASSERT_EQ(::write(pair.kernels(), "second", 6), 6);
+  NetlinkRequest request;
+  request.Begin(7, NLM_F_DUMP, "");
+  const Result<std::string> list = request.Ask(pair.ours(), "test");
+  ASSERT_TRUE(list.ok()) << list.error().message;
+  EXPECT_EQ(*list, "first part, second");
+}
+
+TEST(NetlinkRequest, AListThatIsRefusedOrDoesNotComeIsAFailure) {
+  const Pair refused;
+  refused.Answer(-EPERM);
+  const Pair silent;
+  for (const auto& [pair, error] : {std::pair(&refused, EPERM), std::pair(&silent, EAGAIN)}) {
+    NetlinkRequest request;
+    request.Begin(7, NLM_F_DUMP, "");
+    const Result<std::string> list = request.Ask(pair->ours(), "test");
+    ASSERT_FALSE(list.ok());
+    EXPECT_EQ(list.error().sys_errno, error);
+  }
 }
 
 }  // namespace

@@ -136,7 +136,9 @@ TEST_F(OpenRuntimeTest, SaysWhatWasFound) {
   EXPECT_EQ(opened->paths[0].path_class, PathClass::kSystem);
   EXPECT_EQ(opened->paths[1].path_class, PathClass::kCaller);
   EXPECT_TRUE(opened->ShowsCallerDirectory());
-  EXPECT_EQ(opened->fifos[1], std::vector<std::string>{"fifo"});
+  ASSERT_EQ(opened->fifos[1].size(), 1U);
+  EXPECT_EQ(opened->fifos[1].front().path, "fifo");
+  EXPECT_NE(opened->fifos[1].front().ino, 0U);
 }
 
 }  // namespace

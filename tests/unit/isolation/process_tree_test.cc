@@ -16,12 +16,14 @@ namespace {
 constexpr int kGenerations = 4;
 
 // Each generation tells its number, leaves the session of the one before, and has a child that waits as well.
-[[noreturn]] void Multiply(int told, int generations) {
-  ::setsid();
-  const pid_t self = ::getpid();
-  (void)!::write(told, &self, sizeof(self));
-  if (generations > 1 && ::fork() == 0) {
-    Multiply(told, generations - 1);
+[[noreturn]] void Multiply(int told) {
+  for (int generation = 1; generation == 1 || ::fork() == 0; ++generation) {
+    ::setsid();
+    const pid_t self = ::getpid();
+    (void)!::write(told, &self, sizeof(self));
+    if (generation == kGenerations) {
+      break;
+    }
   }
   for (;;) {
     ::pause();
@@ -42,7 +44,7 @@ TEST(EndDescendants, EndsEveryGenerationAndNoOther) {
       ::_exit(1);
     }
     if (::fork() == 0) {
-      Multiply(told->write_end.get(), kGenerations);
+      Multiply(told->write_end.get());
     }
     std::array<pid_t, kGenerations> pids{};
     for (pid_t& pid : pids) {

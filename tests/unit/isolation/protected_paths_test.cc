@@ -14,7 +14,7 @@
 namespace coffer::isolation {
 namespace {
 
-class OwnPlaces : public ::testing::Test {
+class ProtectedPaths : public ::testing::Test {
  protected:
   void SetUp() override {
     dir_.MakeDir("home");
@@ -33,7 +33,7 @@ class OwnPlaces : public ::testing::Test {
   test::TempDir dir_;
 };
 
-TEST_F(OwnPlaces, NeitherItselfNorAPartNorWhatIsAround) {
+TEST_F(ProtectedPaths, NeitherItselfNorAPartNorWhatIsAround) {
   const std::string own = dir_ / "home/state";
   EXPECT_TRUE(Refused(own, own));
   EXPECT_TRUE(Refused(own + "/log", own));
@@ -44,12 +44,12 @@ TEST_F(OwnPlaces, NeitherItselfNorAPartNorWhatIsAround) {
   EXPECT_FALSE(Refused(dir_ / "home/state2", own));
 }
 
-TEST_F(OwnPlaces, OneThatIsNotThereYetCounts) {
+TEST_F(ProtectedPaths, OneThatIsNotThereYetCounts) {
   EXPECT_TRUE(Refused(dir_ / "home", dir_ / "home/cache/coffer"));
   EXPECT_FALSE(Refused(dir_ / "elsewhere", dir_ / "home/cache/coffer"));
 }
 
-TEST_F(OwnPlaces, FilesCountAndSoDoRelativeNames) {
+TEST_F(ProtectedPaths, FilesCountAndSoDoRelativeNames) {
   dir_.Write("home/state/coffer.toml", "");
   EXPECT_TRUE(Refused(dir_ / "home", dir_ / "home/state/coffer.toml"));
   EXPECT_FALSE(Refused(dir_ / "home/state2", dir_ / "home/state/coffer.toml"));
@@ -63,7 +63,7 @@ TEST_F(OwnPlaces, FilesCountAndSoDoRelativeNames) {
   ASSERT_EQ(::chdir(before), 0);
 }
 
-TEST_F(OwnPlaces, LinksInItsNameDoNotHideIt) {
+TEST_F(ProtectedPaths, LinksInItsNameDoNotHideIt) {
   ASSERT_EQ(::symlink("home", (dir_ / "link").c_str()), 0);
   EXPECT_TRUE(Refused(dir_ / "home/state", dir_ / "link/state"));
   EXPECT_TRUE(Refused(dir_ / "home", dir_ / "link/later"));
@@ -71,7 +71,7 @@ TEST_F(OwnPlaces, LinksInItsNameDoNotHideIt) {
 }
 
 // A call that may write where a link leads nowhere yet could make what it leads to.
-TEST_F(OwnPlaces, WhereADanglingLinkLeadsCounts) {
+TEST_F(ProtectedPaths, WhereADanglingLinkLeadsCounts) {
   ASSERT_EQ(::symlink((dir_ / "elsewhere/later").c_str(), (dir_ / "home/config").c_str()), 0);
   EXPECT_TRUE(Refused(dir_ / "elsewhere", dir_ / "home/config"));
   EXPECT_TRUE(Refused(dir_ / "elsewhere", dir_ / "home/config/coffer"));
@@ -79,7 +79,7 @@ TEST_F(OwnPlaces, WhereADanglingLinkLeadsCounts) {
 }
 
 // Every link on the way decides where a place is, so none of them may be replaced; seeing them is no harm.
-TEST_F(OwnPlaces, NoLinkOnTheWayIsWritable) {
+TEST_F(ProtectedPaths, NoLinkOnTheWayIsWritable) {
   ASSERT_EQ(::symlink("../home/state", (dir_ / "elsewhere/middle").c_str()), 0);
   ASSERT_EQ(::symlink((dir_ / "elsewhere/middle").c_str(), (dir_ / "first").c_str()), 0);
   EXPECT_TRUE(Refused(dir_ / "elsewhere", dir_ / "first"));
@@ -92,7 +92,7 @@ TEST_F(OwnPlaces, NoLinkOnTheWayIsWritable) {
   EXPECT_TRUE(Refused(dir_ / "elsewhere", dir_ / "elsewhere/ring/x"));
 }
 
-TEST_F(OwnPlaces, AReceiptBehindALinkThatTheCallCouldReplace) {
+TEST_F(ProtectedPaths, AReceiptBehindALinkThatTheCallCouldReplace) {
   ASSERT_EQ(::symlink("../home", (dir_ / "elsewhere/link").c_str()), 0);
   Result<HostPath> opened = OpenHostPath(dir_ / "elsewhere", policy::Access::kWrite);
   ASSERT_TRUE(opened.ok());
@@ -101,7 +101,7 @@ TEST_F(OwnPlaces, AReceiptBehindALinkThatTheCallCouldReplace) {
 }
 
 // A bind mount has another name and the same directory behind it.
-TEST_F(OwnPlaces, BindMountsDoNotHideIt) {
+TEST_F(ProtectedPaths, BindMountsDoNotHideIt) {
   const pid_t child = ::fork();
   if (child == 0) {
     if (::unshare(test::IsRoot() ? CLONE_NEWNS : CLONE_NEWUSER | CLONE_NEWNS) != 0 ||

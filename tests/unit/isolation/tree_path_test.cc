@@ -57,6 +57,32 @@ TEST_F(TreePathTest, LinksThatLeaveAndComeBack) {
   EXPECT_EQ(FollowInTree(root_, "top").path, "");
 }
 
+// With a link in its place the kernel would go up from elsewhere.
+TEST_F(TreePathTest, DirectoriesThatThePathLeavesAreListed) {
+  Link("first", "a/b/../../a/../x");
+  Link("dots", "./a/b/.");
+  const TreePath found = FollowInTree(root_, "first");
+  EXPECT_EQ(found.end, End::kMissing);
+  EXPECT_EQ(found.path, "x");
+  EXPECT_EQ(found.left, (std::vector<std::string>{"a/b", "a", "a"}));
+  EXPECT_TRUE(FollowInTree(root_, "dots").left.empty());
+  EXPECT_EQ(FollowInTree(root_, "new/../a").left, std::vector<std::string>{"new"});
+}
+
+TEST_F(TreePathTest, AbsolutePathsAreFollowedIntoTheTree) {
+  Link("hop", "a");
+  fs::create_symlink("../tree/hop/b", dir_ / "elsewhere/in");
+  fs::create_symlink("../tree/hop/../../elsewhere", dir_ / "elsewhere/through");
+  const TreePath in = FollowInTree(root_, dir_ / "elsewhere/in");
+  EXPECT_EQ(in.end, End::kInside);
+  EXPECT_EQ(in.path, "a/b");
+  EXPECT_EQ(in.links, std::vector<std::string>{"hop"});
+  const TreePath through = FollowInTree(root_, dir_ / "elsewhere/through");
+  EXPECT_EQ(through.end, End::kOutside);
+  EXPECT_EQ(through.links, std::vector<std::string>{"hop"});
+  EXPECT_EQ(through.left, std::vector<std::string>{"a"});
+}
+
 TEST_F(TreePathTest, WhatIsMissingAndCircles) {
   Link("dangling", "a/none/x");
   Link("circle", "circle");

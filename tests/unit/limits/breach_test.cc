@@ -208,6 +208,22 @@ TEST(Reached, ReportsEachCapByItself) {
   EXPECT_FALSE(Reached(Cap::kOutput, {}, usage, events));
 }
 
+// What no cgroup counts is held to the same cap, and does not change the cgroup's figure.
+TEST(Breach, MemoryBesideTheCgroupCounts) {
+  policy::Limits caps;
+  caps.memory = 64ULL << 20;
+  Usage usage;
+  usage.memory = usage.memory_peak = 40ULL << 20;
+  usage.uncounted_peak = 20ULL << 20;
+  usage.with_uncounted = 60ULL << 20;
+  EXPECT_FALSE(FindBreach(caps, usage, {}));
+  usage.with_uncounted = 65ULL << 20;
+  const std::optional<Breach> breach = FindBreach(caps, usage, {});
+  ASSERT_TRUE(breach);
+  EXPECT_EQ(breach->cap, Cap::kMemory);
+  EXPECT_NE(breach->message.find("65.0MiB"), std::string::npos) << breach->message;
+}
+
 TEST(KeepPeaks, OnlyWhatIsNowMayShrink) {
   Usage earlier;
   earlier.cpu = seconds(2);
@@ -215,12 +231,16 @@ TEST(KeepPeaks, OnlyWhatIsNowMayShrink) {
   earlier.memory_peak = 200;
   earlier.oom_kills = 1;
   Usage later;
+  earlier.uncounted_peak = 30;
+  earlier.with_uncounted = 130;
   later.memory = 50;
   later.pids = 3;
   KeepPeaks(earlier, later);
   EXPECT_EQ(later.cpu, seconds(2));
   EXPECT_EQ(later.memory, 50U);
   EXPECT_EQ(later.memory_peak, 200U);
+  EXPECT_EQ(later.uncounted_peak, 30U);
+  EXPECT_EQ(later.with_uncounted, 0U);
   EXPECT_EQ(later.pids_peak, 3U);
   EXPECT_EQ(later.oom_kills, 1U);
 }

@@ -13,6 +13,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
+#include <atomic>
 #include <filesystem>
 #include <thread>
 
@@ -236,13 +237,17 @@ TEST_F(HeldFilesTest, InFlightBehindAnotherMessageIsKnownToBeThere) {
 TEST_F(HeldFilesTest, HeldByAThreadWithItsOwnDescriptorsWhoseLeaderIsGone) {
   const Holder holder([&](const Holder& self) {
     static int fd;
+    static std::atomic<bool> holds = false;
     fd = Nameless();
     std::thread([&self] {
       ::syscall(SYS_unshare, CLONE_FILES);
       EXPECT_GE(::dup(fd), 0);
+      holds = true;
       self.Stay();
     }).detach();
-    ::usleep(200000);
+    while (!holds) {
+      ::usleep(1000);
+    }
     ::close(fd);
     ::syscall(SYS_exit, 0);  // the leader alone
   });

@@ -32,5 +32,19 @@ TEST(CheckLeast, LargeArgumentsNeedMore) {
   EXPECT_TRUE(CheckLeast(caps, 1 << 20).ok());
 }
 
+// A number without a unit is bytes. Who writes --memory 512 means MiB.
+TEST(CheckLeast, TheHintForANumberWithoutAUnitIsInMebibytes) {
+  policy::Limits caps;
+  caps.memory = 512;
+  Status checked = CheckLeast(caps, 0);
+  ASSERT_FALSE(checked.ok());
+  EXPECT_EQ(checked.error().hint, "write --memory 512MiB");
+  caps.memory = 100000;
+  checked = CheckLeast(caps, 0);
+  ASSERT_FALSE(checked.ok());
+  EXPECT_TRUE(checked.error().hint.ends_with("MiB")) << checked.error().hint;
+  EXPECT_EQ(checked.error().hint.find("100000"), std::string::npos) << checked.error().hint;
+}
+
 }  // namespace
 }  // namespace coffer::limits

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 
 #include <filesystem>
@@ -163,6 +164,92 @@ TEST_F(SweepTest, LooksPastWhatItKnows) {
   SweepCgroups(host_, SweepDepth::kHere, 1);
   EXPECT_EQ(Count(left), 0U) << "there was one directory more than our own";
   EXPECT_EQ(Count(ours), dirs_.size());
+}
+
+// Levels of tenants, whose boundaries lie one directory deeper in the hierarchies that have them.
+class SweepTenantLevels : public SweepTest {
+ protected:
+  void SetUp() override {
+    SweepTest::SetUp();
+    level_ = TenantLevelName(host_.pid_namespace, "/of-a-test", 1);
+  }
+  // TearDown removes in the order of Make: what is deeper has to come first.
+  void MakeLevelWith(const std::string& name) {
+    for (const std::string& dir : dirs_) {
+      ASSERT_EQ(::mkdir((dir + "/" + level_).c_str(), 0711), 0) << dir;
+    }
+    if (!name.empty()) {
+      Make(level_ + "/" + name);
+    }
+    made_.push_back(level_);
+  }
+  std::string level_;
+};
+
+TEST_F(SweepTenantLevels, WhatADeadSupervisorLeftInOneGoesAndThenTheLevel) {
+  const std::string name = NameOf(DeadPid(), host_.pid_namespace);
+  MakeLevelWith(name);
+  const SweepReport report = SweepCgroups(host_);
+  EXPECT_EQ(Count(level_ + "/" + name), 0U) << (report.problems.empty() ? "" : report.problems[0]);
+  EXPECT_FALSE(std::filesystem::exists(dirs_[0] + "/" + level_));
+}
+
+TEST_F(SweepTenantLevels, WhatADeadSupervisorLeftBelowTheLevelOfAllCallsGoesToo) {
+  const std::string calls = CallsLevelName(host_.pid_namespace, "/of-a-test");
+  for (const std::string& dir : dirs_) {
+    ASSERT_EQ(::mkdir((dir + "/" + calls).c_str(), 0711), 0) << dir;
+  }
+  level_ = calls + "/" + level_;
+  const std::string name = NameOf(DeadPid(), host_.pid_namespace);
+  MakeLevelWith(name);
+  made_.push_back(calls);
+  EXPECT_EQ(Count(level_ + "/" + name), dirs_.size()) << "the control";
+  const SweepReport report = SweepCgroups(host_);
+  EXPECT_EQ(Count(level_ + "/" + name), 0U) << (report.problems.empty() ? "" : report.problems[0]);
+  EXPECT_FALSE(std::filesystem::exists(dirs_[0] + "/" + calls));
+}
+
+TEST_F(SweepTenantLevels, WhatALivingSupervisorHasThereStays) {
+  const std::string ours = NameOf(::getpid(), host_.pid_namespace);
+  MakeLevelWith(ours);
+  EXPECT_GE(SweepCgroups(host_).alive, 1U);
+  EXPECT_EQ(Count(level_ + "/" + ours), dirs_.size());
+}
+
+TEST_F(SweepTenantLevels, ALevelInUseStaysThoughItIsEmpty) {
+  MakeLevelWith("");
+  const Result<UniqueFd> use = sys::Open(dirs_[0] + "/" + level_, O_RDONLY | O_DIRECTORY);
+  ASSERT_TRUE(use.ok());
+  ASSERT_EQ(::flock(use->get(), LOCK_SH), 0);
+  SweepCgroups(host_);
+  EXPECT_TRUE(std::filesystem::exists(dirs_[0] + "/" + level_));
+  ASSERT_EQ(::flock(use->get(), LOCK_UN), 0);
+  SweepCgroups(host_);
+  EXPECT_FALSE(std::filesystem::exists(dirs_[0] + "/" + level_)) << "the control";
+}
+
+TEST_F(SweepTenantLevels, ThoseOfAnotherPidNamespaceStay) {
+  level_ = TenantLevelName(host_.pid_namespace + 1, "/of-a-test", 1);
+  const std::string name = NameOf(DeadPid(), host_.pid_namespace);
+  MakeLevelWith(name);
+  SweepCgroups(host_);
+  EXPECT_EQ(Count(level_ + "/" + name), dirs_.size());
+}
+
+// v1 with cpu,cpuacct: one directory of a boundary lies in a level, the first one does not.
+TEST_F(SweepTenantLevels, ADirectoryInALevelGoesWithTheOneThatIsFoundOutsideOfIt) {
+  if (dirs_.size() < 2) {
+    GTEST_SKIP() << "memory and pids are one hierarchy here";
+  }
+  const std::string name = NameOf(DeadPid(), host_.pid_namespace);
+  ASSERT_EQ(::mkdir((dirs_[0] + "/" + name).c_str(), 0755), 0);
+  ASSERT_EQ(::mkdir((dirs_[1] + "/" + level_).c_str(), 0711), 0);
+  ASSERT_EQ(::mkdir((dirs_[1] + "/" + level_ + "/" + name).c_str(), 0755), 0);
+  made_ = {level_ + "/" + name, name, level_};
+  const SweepReport report = SweepCgroups(host_);
+  EXPECT_EQ(report.removed, 2U);
+  EXPECT_FALSE(std::filesystem::exists(dirs_[0] + "/" + name));
+  EXPECT_FALSE(std::filesystem::exists(dirs_[1] + "/" + level_ + "/" + name));
 }
 
 TEST(Sweep, WithoutCgroupsThereIsNothingToDo) {

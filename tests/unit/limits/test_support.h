@@ -63,9 +63,9 @@ pid_t SpawnInside(const Cgroup& cgroup, Body body) {
   return pid;
 }
 
-inline int WaitFor(pid_t pid) {
+inline int WaitFor(pid_t pid, int options = 0) {
   int status = 0;
-  while (::waitpid(pid, &status, 0) < 0) {
+  while (::waitpid(pid, &status, options) < 0) {
   }
   return status;
 }

@@ -148,7 +148,12 @@ TEST(Relay, AFloodCostsNoMemory) {
   writer.join();
   EXPECT_EQ(budget.produced, 256ULL << 20);
   EXPECT_EQ(budget.delivered, 1ULL << 20);
-  EXPECT_LT(most - before, 16 * 1024) << "kilobytes";
+#ifdef COFFER_SANITIZED
+  constexpr long kMost = 64 * 1024;  // it keeps freed memory for a while
+#else
+  constexpr long kMost = 16 * 1024;
+#endif
+  EXPECT_LT(most - before, kMost) << "kilobytes";
 }
 
 TEST(Relay, NothingIsReadWhileOurReaderIsSlow) {

@@ -113,6 +113,25 @@ TEST(EgressRule, WhatAllowRefuses) {
   }
 }
 
+// Mistakes of a first day: what is wrong, and what to write instead.
+TEST(EgressRule, WhatIsMeantIsNamed) {
+  struct Case {
+    const char* text;
+    const char* message;
+    const char* hint;
+  };
+  for (const Case& c :
+       {Case{"a.example.com,b.example.com", "one host", "--allow is repeated"},
+        Case{"*", "every host", "--hold"}, Case{"https://*/v1/**", "every host", "--hold"},
+        Case{"localhost:5432", "the host itself", "tcp://server.test:5432"},
+        Case{"http://localhost", "the host itself", "tcp://server.test:80"}}) {
+    const auto rule = ParseAllow(c.text);
+    ASSERT_FALSE(rule.ok()) << c.text;
+    EXPECT_NE(rule.error().message.find(c.message), std::string::npos) << rule.error().message;
+    EXPECT_NE(rule.error().hint.find(c.hint), std::string::npos) << rule.error().hint;
+  }
+}
+
 TEST(EgressRule, EmptyDenies) {
   const EgressVerdict verdict = Judge({}, Connect("api.example.com", 443));
   EXPECT_FALSE(verdict.allowed());

@@ -154,5 +154,12 @@ TEST(OverBroad, WhatACallWorksOnIsNot) {
   }
 }
 
+// node_modules of a large project are a hundred thousand small files.
+TEST(Envelope, InodesGrowWithTheDisk) {
+  EXPECT_EQ(InodesFor(1 << 20, 4096), 4096U) << "the least";
+  EXPECT_GT(InodesFor(1ULL << 30, 4096), 100000U);
+  EXPECT_EQ(InodesFor(1ULL << 50, 4096), 1000000U) << "kernel memory, so there is a most";
+}
+
 }  // namespace
 }  // namespace coffer::policy

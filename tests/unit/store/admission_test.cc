@@ -16,10 +16,10 @@ class AdmissionTest : public StoreTest {
     return request;
   }
   std::string Verdict(const AdmitRequest& request) {
-    constexpr const char* kNames[] = {
-        "admitted",       "replay",        "in-flight",   "key-conflict", "switched-off",
-        "no-session",     "session-ended", "no-parent",   "too-deep",     "cycle",
-        "retry-too-soon", "budget-spent",  "rate-limited"};
+    constexpr const char* kNames[] = {"admitted",     "replay",      "in-flight",  "key-conflict",
+                                      "switched-off", "paused",      "no-session", "session-ended",
+                                      "no-parent",    "too-deep",    "cycle",      "retry-too-soon",
+                                      "budget-spent", "rate-limited"};
     return kNames[static_cast<size_t>(Admit(request).verdict)];
   }
   std::string NewSession(const SessionRequest& request) {

@@ -3,6 +3,8 @@
 // Exported files are kept in pieces, counted, and go with the results of their calls.
 #include "store/call_files.h"
 
+#include <sqlite3.h>
+
 #include "base/hash.h"
 #include "store/call_list.h"
 #include "store/stored_bytes.h"
@@ -28,6 +30,13 @@ class CallFilesTest : public StoreTest {
   uint64_t Bytes() { return Must(StoredBytes(store(), a_)); }
   std::vector<std::string> Paths(const std::string& id) {
     return Must(ListCallFiles(store(), a_, id));
+  }
+  void Edit(const std::string& sql) {
+    sqlite3* db = nullptr;
+    ASSERT_EQ(::sqlite3_open((Path() + "/coffer.db").c_str(), &db), SQLITE_OK);
+    EXPECT_EQ(::sqlite3_exec(db, sql.c_str(), nullptr, nullptr, nullptr), SQLITE_OK) << sql;
+    EXPECT_GT(::sqlite3_total_changes(db), 0) << "it changed nothing: " << sql;
+    ::sqlite3_close(db);
   }
   uint64_t next_ = 0;
 };
@@ -56,6 +65,27 @@ TEST_F(CallFilesTest, ComeBackByteByByte) {
   EXPECT_FALSE(Must(HashCallFile(store(), a_, id, "missing")).has_value());
   EXPECT_TRUE(Must(ListCallFiles(store(), b_, id)).empty()) << "another tenant's";
   EXPECT_FALSE(Must(HashCallFile(store(), b_, id, "exact")).has_value());
+}
+
+// A file is listed and read by the numbers of its pieces. One that could not be read has no hash, so that verifying finds it.
+TEST_F(CallFilesTest, WhoseNumbersWereEditedHaveNoHash) {
+  const std::string large(2 * kFilePiece + 7, 'x');
+  for (const char* const edit :
+       {"UPDATE call_files SET piece = 1 WHERE path = 'small'",
+        "UPDATE call_files SET piece = piece + 9 WHERE path = 'large' AND piece > 0",
+        "UPDATE call_files SET piece = 9 WHERE path = 'large' AND piece = 2",
+        "UPDATE call_files SET body = substr(body, 2) WHERE path = 'large' AND piece = 1"}) {
+    const std::string id = Ended({{"large", large}, {"small", "1"}, {"whole", "2"}});
+    const auto hash = [&](const char* path) {
+      return Must(HashCallFile(store(), a_, id, path))->sha256;
+    };
+    EXPECT_EQ(hash("large"), HashOf(large)) << "NO-CONTROL";
+    EXPECT_EQ(hash("small"), HashOf("1")) << "NO-CONTROL";
+    Edit(edit);
+    EXPECT_TRUE(hash("large").empty() != hash("small").empty()) << edit;
+    EXPECT_EQ(hash("whole"), HashOf("2")) << edit;
+    Edit("DELETE FROM call_files");
+  }
 }
 
 TEST_F(CallFilesTest, AreCountedAndGoWithResults) {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Somebody sets the clock by a day, in either direction: no lease, window, quota or retention becomes longer or shorter. The
+// The clock is set by a day, in either direction: no lease, window, quota or retention becomes longer or shorter. The
 // controls are the same stores with a clock that is simply believed.
 #include "store/store_clock.h"
 
+#include "store/outbox.h"
 #include "tests/unit/store/store_fixture.h"
 
 namespace coffer::store {
@@ -117,6 +118,25 @@ TEST_P(ClockJumps, RetentionKeepsAndForgets) {
   EXPECT_EQ(Must(Prune(*store_, a_, retention)).calls, 1U);
 }
 
+TEST_P(ClockJumps, ANotificationIsTriedAgainAtItsTime) {
+  const std::string receivers[] = {"one", "two"};
+  Must(AddToOutbox(*store_, receivers, a_.name(), "{}"));
+  const auto due = [&](const char* receiver) {
+    return Must(ListDue(*store_, AllTenants{}, receiver, 10));
+  };
+  const std::vector<OutboxRow> first = due("one");
+  ASSERT_EQ(first.size(), 1U);
+  const int64_t ids[] = {first[0].id};
+  Must(Postpone(*store_, AllTenants{}, ids, store_->Now() + hours(1)));
+  SetClock(GetParam() * kDay);
+  EXPECT_EQ(due("one").size(), 0U);
+  EXPECT_EQ(due("two").size(), 1U) << "what is due stays due";
+  Pass(minutes(55));
+  EXPECT_EQ(due("one").size(), 0U);
+  Pass(minutes(10));
+  EXPECT_EQ(due("one").size(), 1U);
+}
+
 // The control: with a clock that is believed, both jumps do what they are said not to.
 TEST_F(ClockTest, ABelievedClockWouldExtendAndLose) {
   Believe();
@@ -130,6 +150,17 @@ TEST_F(ClockTest, ABelievedClockWouldExtendAndLose) {
   SetClock(-kDay);
   Pass(hours(2));
   EXPECT_EQ(Must(EndExpiredSessions(*store_, AllTenants{})).size(), 0U) << "extended";
+  const std::string receivers[] = {"one"};
+  Must(AddToOutbox(*store_, receivers, a_.name(), "{}"));
+  const auto due = [&] { return Must(ListDue(*store_, AllTenants{}, "one", 10)); };
+  const int64_t ids[] = {due().at(0).id};
+  Must(Postpone(*store_, AllTenants{}, ids, store_->Now() + hours(1)));
+  SetClock(kDay);
+  EXPECT_EQ(due().size(), 1U) << "too early";
+  Must(Postpone(*store_, AllTenants{}, ids, store_->Now() + hours(1)));
+  SetClock(-kDay);
+  Pass(hours(2));
+  EXPECT_EQ(due().size(), 0U) << "a day late";
 }
 
 TEST_F(ClockTest, AnotherProcessHasTheSameTime) {

@@ -6,6 +6,7 @@
 #include <functional>
 
 #include "base/hash.h"
+#include "store/breaker.h"
 #include "store/objects.h"
 #include "tests/support/store_state.h"
 #include "tests/unit/store/store_fixture.h"
@@ -101,6 +102,14 @@ TEST_F(IsolationTest, NoFunctionCrossesTenants) {
     request.identity.tenant = tenant;
     change(request);
     return Admit(request);
+  };
+  const auto denied = [](const TenantId& tenant) {
+    CallIdentity call;
+    call.tenant = tenant;
+    call.tool = "a-tool";
+    call.agent = "z";
+    call.call_id = "denied";
+    return call;
   };
   const std::pair<const char*, Sees> functions[] = {
       {"FindCall",
@@ -267,6 +276,19 @@ TEST_F(IsolationTest, NoFunctionCrossesTenants) {
          const bool stopped = Must(FindSwitch(store(), a_, {"a-tool", "z", ""})).has_value();
          Must(SetSwitch(store(), t, {SwitchKind::kTool, "a-tool", false, "x", "y"}));
          return stopped;
+       }},
+      {"CountDenied",
+       [&](const TenantId& t) {
+         Must(CountDenied(store(), denied(t), {1, hours(1), hours(1)}));
+         const bool paused = Must(IsSwitchedOn(store(), a_, SwitchKind::kBreaker, "a-tool:z"));
+         Must(SetSwitch(store(), t, {SwitchKind::kBreaker, "a-tool:z", false, "x", ""}));
+         return paused;
+       }},
+      {"SetSwitch: breaker",
+       [&](const TenantId& t) {
+         Must(CountDenied(store(), denied(a_), {1, hours(1), hours(1)}));
+         Must(SetSwitch(store(), t, {SwitchKind::kBreaker, "a-tool:z", false, "x", ""}));
+         return !Must(IsSwitchedOn(store(), a_, SwitchKind::kBreaker, "a-tool:z"));
        }},
       {"FinishCleanup",
        [&](const TenantId& t) {

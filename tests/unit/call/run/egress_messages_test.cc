@@ -12,7 +12,8 @@ std::string LogOf(const EgressLogHead& head, const std::string& lines) {
 }
 
 EgressEntry Sample() {
-  return {"api.example.com", 443, "GET", "/v1/a", true, "api.example.com:443", "", "", 12, 34, 56};
+  return {"api.example.com", 443, "GET", "/v1/a", true, "api.example.com:443", "", "", 12, 34, 56,
+          "10.1.2.3"};
 }
 
 TEST(EgressMessages, GrantsGoThereAndBack) {
@@ -21,6 +22,7 @@ TEST(EgressMessages, GrantsGoThereAndBack) {
   order.grants.resolve = {"a.example.com=192.0.2.1"};
   order.grants.addresses = {"10.0.0.0/8"};
   order.grants.upstream_ca = "PEM";
+  order.grants.never_send = "a value\n";
   order.own = {"192.0.2.9"};
   Result<EgressOrder> back = DecodeOrder(EncodeOrder(order));
   ASSERT_TRUE(back.ok());
@@ -28,6 +30,7 @@ TEST(EgressMessages, GrantsGoThereAndBack) {
   EXPECT_EQ(back->grants.resolve, order.grants.resolve);
   EXPECT_EQ(back->grants.addresses, order.grants.addresses);
   EXPECT_EQ(back->grants.upstream_ca, order.grants.upstream_ca);
+  EXPECT_EQ(back->grants.never_send, order.grants.never_send);
   EXPECT_EQ(back->own, order.own);
   EXPECT_FALSE(back->grants.of_tool);
   order.grants.of_tool = true;
@@ -43,6 +46,18 @@ TEST(EgressMessages, GrantsGoThereAndBack) {
   }
 }
 
+// The id of a call's envelope is a hash of this text: guesses at a value cannot be tested against it.
+TEST(EgressMessages, ValuesThatMustNotLeaveAreNotHashed) {
+  policy::EgressTexts grants;
+  grants.allow = {"https://a.example.com/x"};
+  const std::string without = EncodeGrants(grants);
+  grants.never_send = "first value\n";
+  const std::string first = EncodeGrants(grants);
+  grants.never_send = "second value\n";
+  EXPECT_NE(first, without);
+  EXPECT_EQ(first, EncodeGrants(grants));
+}
+
 TEST(EgressMessages, EntriesGoThereAndBack) {
   const EgressLog log = DecodeLog(LogOf({3, 4, 5}, EncodeEntry(Sample()) + EncodeEntry(Sample())));
   EXPECT_FALSE(log.broken);
@@ -53,6 +68,11 @@ TEST(EgressMessages, EntriesGoThereAndBack) {
   EXPECT_EQ(log.entries[1].path, "/v1/a");
   EXPECT_TRUE(log.entries[1].allowed);
   EXPECT_EQ(log.entries[1].bytes_in, 34u);
+  EXPECT_EQ(log.entries[1].leads_to, "10.1.2.3");
+  EXPECT_FALSE(log.entries[1].held_value);
+  EgressEntry held = Sample();
+  held.held_value = true;
+  EXPECT_TRUE(DecodeLog(LogOf({}, EncodeEntry(held))).entries.at(0).held_value);
 }
 
 // Whatever bytes a payload makes the process write down, an entry has a bounded size and stays one entry.

@@ -26,6 +26,22 @@ TEST(NetworkHint, NamesTheHostOfAUrl) {
   }
 }
 
+TEST(NetworkHint, NamesTheHostOfAScript) {
+  EXPECT_EQ(HostInScript("#!/usr/bin/env python3\n# see https://docs.example/\n"
+                         "import requests\nrequests.get(\"https://api.example.com/v1\")\n"),
+            "api.example.com");
+  EXPECT_EQ(HostInScript("  // https://a.example\n/* https://a.example\n * https://a.example\n */\n"
+                         "fetch('http://b.example:8080/x') // https://a.example"),
+            "b.example:8080");
+}
+
+TEST(NetworkHint, SaysNothingOfOtherScripts) {
+  EXPECT_EQ(HostInScript(""), std::nullopt);
+  EXPECT_EQ(HostInScript("print(1)\n# https://a.example\n"), std::nullopt);
+  EXPECT_EQ(HostInScript("x = 'http://localhost:8000/'\n"), std::nullopt);
+  EXPECT_EQ(HostInScript(std::string(300 << 10, ' ') + "https://a.example"), std::nullopt);
+}
+
 // What is printed is a name and a port, whatever the word holds.
 TEST(NetworkHint, SaysNothingOfOtherWords) {
   for (const Words& command :

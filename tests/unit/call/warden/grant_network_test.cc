@@ -38,6 +38,7 @@ TEST(GrantNetwork, TheOperatorsCeilingsComeFromTheTable) {
   WardenTable table = Table();
   table.egress.upstream_proxy = "http://proxy.internal:3128";
   table.egress.proxied = {"**.example.com"};
+  table.egress.never_send = "a value\n";
   table.egress.deny = {"evil.example.com"};
   table.egress.connections = 8;
   table.egress.bytes_out = 1000;
@@ -48,6 +49,7 @@ TEST(GrantNetwork, TheOperatorsCeilingsComeFromTheTable) {
   ASSERT_TRUE(GrantNetwork(table, request).ok());
   EXPECT_EQ(request.egress.upstream_proxy, "http://proxy.internal:3128");
   EXPECT_EQ(request.egress.proxied, Texts{"**.example.com"});
+  EXPECT_EQ(request.egress.never_send, "a value\n");
   EXPECT_EQ(request.egress.deny, Texts{"evil.example.com"});
   EXPECT_EQ(request.egress.most_bytes_out, 1000U);
   EXPECT_EQ(request.egress.most_bytes_in, 2000U);

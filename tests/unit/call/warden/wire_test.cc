@@ -129,6 +129,7 @@ audit::Receipt Full() {
   receipt.exec = true;
   receipt.overlay = true;
   receipt.bound = {{"/usr/lib", "system", "library", 7}};
+  receipt.blast_radius = "can read /usr/lib";
   receipt.planted = {".git/hooks/post-commit"};
   receipt.limits = {{"cpu", {10, 7, "ns", true, true}}, {"disk", {20, std::nullopt, "bytes"}}};
   receipt.denials = {{"isolation", "syscall", "unshare(0)", "seccomp.default", "why", "fix", 3}};

@@ -28,6 +28,15 @@ Error ScriptError(const std::string& file) {
                       : command.error();
 }
 
+// With an argument the carriage return is the argument's, and some interpreters pass over it: perl -w.
+TEST(Shebang, ACarriageReturnEndsTheNameOrTheArgument) {
+  EXPECT_TRUE(ParseShebang("#!/bin/sh\r\n").missing);
+  EXPECT_TRUE(ParseShebang("#! /bin/sh\r\n").missing);
+  EXPECT_FALSE(ParseShebang("#!/usr/bin/perl -w\r\n").missing);
+  EXPECT_TRUE(ParseShebang("#!/usr/bin/perl -w\r\n").windows);
+  EXPECT_FALSE(ParseShebang("#!/bin/sh\n").missing);
+}
+
 TEST(Shebang, IsSplitAsTheKernelDoes) {
   const auto check = [](std::string_view head, const std::string& interpreter,
                         const std::string& argument) {
@@ -199,6 +208,21 @@ TEST(Command, WhatLiesInAPrivatePlaceMoves) {
             "/run/command/tmp/app/lib/libx.so");
   EXPECT_EQ(FindInside(moved, "/etc/alternatives"), "/etc/alternatives");
   EXPECT_EQ(FindInside(moved, "/tmp/app/bin/tool"), "");
+}
+
+// A program names its loader by an absolute path, and the kernel looks there.
+TEST(Command, ALoaderBelowTmpStaysWhereItIs) {
+  RuntimeSet set;
+  set.files = {{"/tmp/app/bin/tool", "/tmp/app/bin/tool", true, false},
+               {"/tmp/app/lib/ld.so", "/tmp/app/lib/ld.so", true, false, BindReason::kLoader},
+               {"/etc/own/ld.so", "/etc/own/ld.so", true, false, BindReason::kLoader}};
+  set.links = {{"/tmp/app/lib/libc.so", "ld.so"}};
+  // Also if what has moved is moved with more once again.
+  const RuntimeSet moved = Relocated(Merge(Relocated(Merge(set, {})), {}));
+  EXPECT_EQ(FindInside(moved, "/tmp/app/lib/ld.so"), "/tmp/app/lib/ld.so");
+  EXPECT_EQ(FindInside(moved, "/run/command/tmp/app/lib/libc.so"), "/tmp/app/lib/ld.so");
+  EXPECT_EQ(FindInside(moved, "/run/command/tmp/app/bin/tool"), "/run/command/tmp/app/bin/tool");
+  EXPECT_EQ(FindInside(moved, "/run/command/etc/own/ld.so"), "/run/command/etc/own/ld.so");
 }
 
 TEST(Command, AVirtualEnvironmentComesWithItsPackages) {

@@ -39,14 +39,14 @@ TEST(Elf, ReadsWhatDecidesTheClosure) {
   EXPECT_EQ(info->rpath, "$ORIGIN/../lib:/opt/lib");
   EXPECT_EQ(info->runpath, "/run/lib");
   EXPECT_EQ(info->type, ET_DYN);
-  EXPECT_FALSE(info->is_static());
   EXPECT_FALSE(info->unwinds);
 }
 
 TEST(Elf, NoInterpreterAndNoLibrariesIsStatic) {
   const Result<ElfInfo> info = Read(MakeElf({}));
   ASSERT_TRUE(info.ok());
-  EXPECT_TRUE(info->is_static());
+  EXPECT_EQ(info->interpreter, "");
+  EXPECT_TRUE(info->needed.empty());
 }
 
 TEST(Elf, SeesWhetherThreadsMayEndEarly) {

@@ -368,5 +368,34 @@ TEST(Recorder, AFloodOfDifferentCallsIsOneBucket) {
   EXPECT_EQ(recorder.total(), 10001U);
 }
 
+TEST(Recorder, TheFirstOfAGroupIsListedBehindAFlood) {
+  const auto unshare = static_cast<uint32_t>(SyscallNumber("unshare"));
+  const auto flood = [&](DenialRecorder& recorder) {
+    for (uint64_t i = 0; i < 1000; ++i) {
+      recorder.Record(Call(0, 5000, {i}));
+    }
+    recorder.Record(Call(0, unshare, {CLONE_NEWUSER}));
+    recorder.Record(Call(0, 5000, {1000}));
+    recorder.Record(Call(0, unshare, {CLONE_NEWUSER}));
+    recorder.Record(Call(0, unshare, {CLONE_NEWNS}));
+  };
+  DenialRecorder control;
+  flood(control);
+  EXPECT_EQ(control.denials().size(), DenialRecorder::kMaxDistinct + 1) << "NO-CONTROL";
+  DenialRecorder recorder;
+  recorder.ListBeyond([](const DeniedCall& denied) {
+    return denied.syscall == "unshare" ? std::optional(denied.syscall) : std::nullopt;
+  });
+  flood(recorder);
+  ASSERT_EQ(recorder.denials().size(), DenialRecorder::kMaxDistinct + 2);
+  const DeniedCall& listed = recorder.denials()[DenialRecorder::kMaxDistinct];
+  EXPECT_EQ(listed.syscall, "unshare");
+  EXPECT_EQ(listed.arguments, "CLONE_NEWUSER");
+  EXPECT_EQ(listed.count, 2U);
+  EXPECT_EQ(recorder.denials().back().syscall, "others");
+  EXPECT_EQ(recorder.denials().back().count, 1000 - DenialRecorder::kMaxDistinct + 2);
+  EXPECT_EQ(recorder.total(), control.total());
+}
+
 }  // namespace
 }  // namespace coffer::isolation

@@ -10,6 +10,7 @@
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/shm.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -126,6 +127,24 @@ TEST(Profiles, NeverListIsRefusedByAllWhateverTheArgumentsAndOptions) {
     }
   }
   EXPECT_GT(checked, 1000U);
+}
+
+TEST(Profiles, WhatCompatAddsIsKnownByName) {
+  for (const char* name : {"mq_open", "msgget", "landlock_create_ruleset", "shmget"}) {
+    EXPECT_TRUE(CompatAllowsMore(name, SyscallProfile::kDefault)) << name;
+    EXPECT_FALSE(CompatAllowsMore(name, SyscallProfile::kCompat)) << name;
+  }
+  EXPECT_TRUE(CompatAllowsMore("socket", SyscallProfile::kStrict));
+  for (const char* name : {"read", "socket", "clone", "syscall_9999"}) {
+    EXPECT_FALSE(CompatAllowsMore(name, SyscallProfile::kDefault)) << name;
+  }
+  EXPECT_TRUE(CompatAllowsMore("mkdir", SyscallProfile::kImported));
+  for (const std::string& name : NeverAllowed()) {
+    for (const SyscallProfile profile : kAll) {
+      EXPECT_FALSE(CompatAllowsMore(name, profile)) << name;
+    }
+    EXPECT_FALSE(CompatAllowsMore(name, SyscallProfile::kImported)) << name;
+  }
 }
 
 // The list, spelt out again so that dropping a name from the table is noticed.
@@ -516,6 +535,18 @@ TEST(Profiles, OnlyWhereTheyBelong) {
   EXPECT_EQ(Three("prlimit64", {4711, 7, 1, 1}), "notify, notify, allow");
 }
 
+TEST(Profiles, TheCoreLimitIsNotChanged) {
+  constexpr uint64_t kHigh = uint64_t{1} << 32;  // the kernel takes the number as 32 bits
+  for (const uint64_t core : {uint64_t{RLIMIT_CORE}, kHigh + RLIMIT_CORE}) {
+    EXPECT_EQ(Three("setrlimit", {core, 1}), "errno 0, errno 0, errno 0");
+    EXPECT_EQ(Three("prlimit64", {0, core, 1, 0}), "errno 0, errno 0, errno 0");
+    EXPECT_EQ(Three("prlimit64", {0, core, kHigh, 0}), "errno 0, errno 0, errno 0");
+    EXPECT_EQ(Three("prlimit64", {0, core, 1, 1}), "errno 1, errno 1, errno 1");
+    EXPECT_EQ(Three("prlimit64", {0, core, 0, 1}), kAllowed);
+  }
+  EXPECT_EQ(Three("setrlimit", {RLIMIT_NOFILE, 1}), kAllowed);
+}
+
 TEST(Profiles, NoHugePagesOfTheHost) {
   constexpr uint64_t kTwoMiB = uint64_t{21} << MAP_HUGE_SHIFT;
   EXPECT_EQ(Three("mmap", {0, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS}), kAllowed);
@@ -532,6 +563,14 @@ TEST(Profiles, NoHugePagesOfTheHost) {
     EXPECT_EQ(Three("memfd_create", {0, high | (uint64_t{34} << MAP_HUGE_SHIFT)}), kRefused);
     EXPECT_EQ(Three("shmget", {0, 4096, high | IPC_CREAT | SHM_HUGETLB}), kRefused);
     EXPECT_EQ(Three("shmget", {0, 4096, high | IPC_CREAT | kTwoMiB}), kRefused);
+  }
+}
+
+TEST(Profiles, NoMergedPages) {
+  EXPECT_EQ(Three("madvise", {0, 4096, MADV_DONTNEED}), kAllowed);
+  EXPECT_EQ(Three("madvise", {0, 4096, MADV_UNMERGEABLE}), kAllowed);
+  for (const uint64_t high : {uint64_t{0}, kUpperHalf}) {
+    EXPECT_EQ(Three("madvise", {0, 4096, high | MADV_MERGEABLE}), "errno 22, errno 22, errno 22");
   }
 }
 
