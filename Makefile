@@ -111,8 +111,8 @@ check:  ## formatting, clang-tidy, layers, file sizes, words, licences, shell sc
 compat: build  ## real programs, CPython's and Perl's own tests outside and inside a boundary; writes docs/COMPATIBILITY.md
 	@$(setup) compat
 	@scripts/compat.sh --write
-	@scripts/compat_cpython.py --again --write
-	@scripts/compat_perl.py --write
+	@for who in $(if $(filter 0,$(shell id -u)),root user,user); do \
+	  scripts/compat_cpython.py --again --write --who $$who && scripts/compat_perl.py --write --who $$who || exit 1; done
 
 .PHONY: compat-short
 compat-short: build  ## the part of it that CI runs
@@ -127,9 +127,16 @@ tidy:  ## clang-tidy alone; SINCE=COMMIT: over what changed since then and what 
 	@$(call compile,release) coffer
 	@JOBS=$(JOBS) python3 scripts/tidy.py build $(if $(SINCE),--since $(SINCE)) $(if $(MOST),--most $(MOST))
 
+# The build of `make asan` and `make fuzz`, which CI makes beside its tests.
+.PHONY: asan-build
+asan-build:
+	@$(setup) test fuzz
+	@$(call configure,asan)
+	@$(call compile,asan) $(suites) fuzzers
+
 .PHONY: asan
 asan:  ## the suite under AddressSanitizer and UndefinedBehaviorSanitizer
-	@$(setup) test
+	@$(setup) test fuzz
 	@$(call configure,asan)
 	@$(call compile,asan) $(suites)
 	@TESTS='$(only)' JOBS=$(TEST_JOBS) scripts/run_tests.sh build-asan self
@@ -153,9 +160,9 @@ coverage:  ## run the suite with gcov and write build-coverage/coverage.html
 .PHONY: fuzz
 fuzz:  ## run every fuzz target for SECONDS_EACH seconds (60)
 	@$(setup) fuzz
-	@$(call configure,fuzz)
-	@$(call compile,fuzz) fuzzers
-	@SECONDS_EACH=$(SECONDS_EACH) JOBS=$(JOBS) scripts/fuzz.sh build-fuzz
+	@$(call configure,asan)
+	@$(call compile,asan) fuzzers
+	@SECONDS_EACH=$(SECONDS_EACH) JOBS=$(JOBS) scripts/fuzz.sh build-asan
 
 .PHONY: bench
 bench:  ## measure against plain spawn, bubblewrap and crun; writes docs/BENCHMARKS.md
@@ -191,11 +198,11 @@ bench-mcp:  ## measure MCP: first answer, calls over stdio, a wrapped server, 64
 	@mv docs/BENCHMARKS_MCP.md.new docs/BENCHMARKS_MCP.md
 
 .PHONY: bench-egress
-bench-egress:  ## measure the way out: spliced and intercepted against direct and squid, latency, calls; writes docs/BENCHMARKS_EGRESS.md
+bench-egress:  ## measure the way out: spliced and intercepted against direct and squid, latency, calls; writes docs/BENCHMARKS_EGRESS.md; BEFORE=COFFER: an earlier version beside it
 	@$(setup) bench-egress
 	@$(call configure,release)
 	@$(call compile,release) coffer cofferd bench_egress_peer bench_egress_role bench_egress_start
-	@python3 scripts/bench_egress.py build >docs/BENCHMARKS_EGRESS.md.new
+	@python3 scripts/bench_egress.py build $(if $(BEFORE),--before $(BEFORE)) >docs/BENCHMARKS_EGRESS.md.new
 	@mv docs/BENCHMARKS_EGRESS.md.new docs/BENCHMARKS_EGRESS.md
 
 .PHONY: bench-record
@@ -235,7 +242,8 @@ soak-large: build  ## 10,000 calls of 1 MiB, 100,000 files in a session, 2,000 h
 # The long forms of what .ci/run does in short. One that fails ends it.
 .PHONY: nightly
 nightly: all  ## races and kills in their thousands, an hour of fuzzing, sanitizers and clang-tidy over everything, half an hour of soak, other people's programs and suites, the virtual machines
-	@COFFER_RACE_TRIES=2000 ctest --test-dir build -R 'ANeighbourWhoSwapsAllTheTime' --no-tests=error --output-on-failure --timeout 7200
+	@scripts/idle_coffer.sh build
+	@COFFER_RACE_TRIES=2000 ctest --test-dir build -R 'ANeighbourWho(Swaps|Exchanges)AllTheTime' --no-tests=error --output-on-failure --timeout 7200
 	@KILLS=1000 COFFER_FAULTS_ALL=1 ctest --test-dir build -R '^daemon:Crash[.]|^faults:(Rungs|Level/RunKill)[.]' --no-tests=error --output-on-failure --timeout 7200
 	@$(MAKE) tidy
 	@$(MAKE) fuzz SECONDS_EACH=200
@@ -276,4 +284,4 @@ format:  ## rewrite the sources with clang-format
 
 .PHONY: clean
 clean:  ## remove every build directory
-	rm -rf build build-dev build-asan build-tsan build-tidy build-fuzz build-coverage
+	rm -rf build build-dev build-asan build-tsan build-tidy build-coverage

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """What the way out costs: a spliced and an intercepted connection against a direct one and against squid that does the same
-job, the latency of an answer on a warm connection, CPU time of whoever stands between, and what a call pays for a network.
+job, the latency of an answer on a warm connection, CPU time of the process in between, and what a call pays for a network.
 
-usage: bench_egress.py BUILD [--quick] [--only PART]      writes Markdown to stdout; progress to stderr
+usage: bench_egress.py BUILD [--quick] [--only PART] [--before COFFER]      writes Markdown to stdout; progress to stderr
 
 Everything is measured side by side: each round does every way once, and the tables have medians of the rounds. Run as root.
+COFFER is the program of an earlier version: what calls without a network cost is then measured with both, by turns.
 """
 import argparse
 import json
@@ -129,7 +130,7 @@ workers 1
 
 
 class Way:
-    """One way to the server. measure() gives what the client printed, and the CPU seconds of whoever stood between."""
+    """One way to the server. measure() gives what the client printed, and the CPU seconds of the process in between."""
 
     def __init__(self, name, bench):
         self.name, self.bench = name, bench
@@ -192,8 +193,8 @@ class ThroughCoffer(Way):
 class Bench:
     egress_name = "coffer-egress"
 
-    def __init__(self, build, directory, quick):
-        self.build, self.directory, self.quick = build, directory, quick
+    def __init__(self, build, directory, quick, before):
+        self.build, self.directory, self.quick, self.before = build, directory, quick, before
         self.coffer, self.peer = build / "coffer", directory / "bench_egress_peer"
         shutil.copy(build / "bench/bench_egress_peer", self.peer)
         make_certificates(directory)
@@ -346,6 +347,27 @@ def timed(function, *words):
     return (time.perf_counter() - began) * 1000
 
 
+def against_before(bench):
+    """Calls without a network, of this program and of an earlier one."""
+    if not bench.before:
+        return
+    rounds = 40 if bench.quick else 200
+    say("  coffer run, and the one of before")
+    print("## A call without a network, by turns with an earlier version\n")
+    print(f"Load average {os.getloadavg()[0]:.1f} when this part began; the median of {rounds} calls each, and of their differences.\n")
+    print("| call | earlier | now | more | earlier, fastest tenth | now, fastest tenth |\n|---|---|---|---|---|---|")
+    for way, flags in (("`coffer run`", []), ("`coffer run --receipt FILE`", ["--receipt", "/dev/null"])):
+        now, then = [], []
+        for number in range(rounds):
+            turns = [(bench.coffer, now), (bench.before, then)]
+            for program, times in turns if number % 2 else reversed(turns):
+                times.append(timed(run, str(program), "run", "--quiet", *flags, "--", "/bin/true"))
+        more = p50([after - earlier for after, earlier in zip(now, then)])
+        fast = [statistics.quantiles(times, n=10)[0] for times in (then, now)]
+        print(f"| {way} | {p50(then):.2f} ms | {p50(now):.2f} ms | {more:.2f} ms | {fast[0]:.2f} ms | {fast[1]:.2f} ms |")
+    print()
+
+
 def start_alone(bench, form, rule):
     """Milliseconds of the egress process's own start, without a boundary beside it."""
     return float(run(str(bench.build / "bench_egress_start"), form, rule)) / 1000
@@ -419,7 +441,8 @@ def main():
     arguments = argparse.ArgumentParser()
     arguments.add_argument("build", type=pathlib.Path)
     arguments.add_argument("--quick", action="store_true")
-    arguments.add_argument("--only", choices=["throughput", "latency", "calls", "live"])
+    arguments.add_argument("--before", type=pathlib.Path)
+    arguments.add_argument("--only", choices=["throughput", "latency", "calls", "live", "against_before"])
     options = arguments.parse_args()
     if os.geteuid() != 0:
         raise SystemExit("run as root: squid and the daemon take uids of their own")
@@ -431,9 +454,9 @@ def main():
     with tempfile.TemporaryDirectory(prefix="coffer-bench-egress-", dir="/tmp") as path:
         directory = pathlib.Path(path)
         directory.chmod(0o755)
-        bench = Bench(options.build.resolve(), directory, options.quick)
+        bench = Bench(options.build.resolve(), directory, options.quick, options.before)
         try:
-            for part in (throughput, latency, calls, live):
+            for part in (throughput, latency, calls, live, against_before):
                 if options.only in (None, part.__name__):
                     part(bench)
         finally:

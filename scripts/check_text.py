@@ -6,8 +6,9 @@
   words     no paths of somebody's machine, no package-registry hosts, nothing about how a file came to be
   packages  every Debian package that a script or document tells people to install is in deploy/packages.txt
   flags     the manual pages and the three completions know the same flags as the program's verbs do
-  controls  every test in tests/escape shows that its attack works without the barrier: it calls ExpectContained, or an
-            assertion of its own says NO-CONTROL; one that attacks nothing says why, with NothingIsAttacked
+  controls  every test in tests/escape shows that its attack works without the barrier: it calls ExpectContained or
+            ExpectNoSwapShows, or an assertion of its own says NO-CONTROL; one that attacks nothing says why, with
+            NothingIsAttacked
   promises  every test that docs/PROMISES.md names exists, in the file that it names, and is not switched off
 
 Usage: check_text.py [ROOT]; check_text.py --self-test proves that each check can fail.
@@ -111,7 +112,7 @@ def check_controls(relative: Path, text: str) -> list[str]:
         end = re.search(r"^}", body, flags=re.M)
         body = body[:end.start()] if end and "\n" in body[:end.start()] else body.splitlines()[0]
         # What is streamed behind an assertion is its message; nothing else here writes to a stream.
-        if not re.search(r"\bExpectContained\(|\bNothingIsAttacked\(\s*\"\w|<<\s*\"NO-CONTROL", body):
+        if not re.search(r"\bExpect(?:Contained|NoSwapShows)\(|\bNothingIsAttacked\(\s*\"\w|<<\s*\"NO-CONTROL", body):
             line = code[:start.start()].count("\n") + 1
             found.append(f"{relative}:{line}: {start.group(2)} has no control: show that the attack works without the "
                          "barrier (NO-CONTROL in the assertion, or ExpectContained)")
@@ -238,6 +239,7 @@ def self_test() -> int:
         ("tests/escape/a.cc", SPDX + 'TEST_P(A, B) {\n  const char* x = "NO-CONTROL";\n}\n', "B has no control", set()),
         ("tests/escape/a.cc", SPDX + 'TEST_P(A, B) { Run(); }\nvoid F() { ExpectContained(); }\n', "B has no control", set()),
         ("tests/escape/a.cc", SPDX + 'TEST_P(A, B) { ExpectContained("x"); }\n', None, set()),
+        ("tests/escape/a.cc", SPDX + 'TEST_P(A, B) { ExpectNoSwapShows("x"); }\n', None, set()),
         ("tests/escape/a.cc", SPDX + 'TEST_P(A, B) {\n  NothingIsAttacked("a receipt");\n}\n', None, set()),
         ("tests/escape/a.cc", SPDX + 'TEST_P(A, B) {\n  NothingIsAttacked("");\n}\n', "B has no control", set()),
         ("tests/unit/a.cc", SPDX + 'TEST(A, B) {\n  EXPECT_FALSE(x);\n}\n', None, set()),

@@ -11,7 +11,7 @@
 # Environment: FRESH_DIR (a new one in /var/tmp; 6 GB, removed at the end), TESTS (as for make test). Packages come from where this
 # host's apt gets them; nothing is taken from its compiler cache, so it takes as long as it takes a newcomer.
 #
-# Not chroot: the kernel gives no user namespace to whoever is in one (user_namespaces(7)). A mount and a pid namespace
+# Not chroot: the kernel gives no user namespace to a process in a chroot (user_namespaces(7)). A mount and a pid namespace
 # and pivot_root make a root that is one.
 set -euo pipefail
 cd "$(dirname "$0")/.."

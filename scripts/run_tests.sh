@@ -5,7 +5,7 @@
 #   scripts/run_tests.sh BUILD all    as root and as an ordinary user (as yourself only, if you are not root), then
 #                                     the public contract, as far as its scripts are in CONTRACT
 #   scripts/run_tests.sh BUILD user   as an ordinary user only
-#   scripts/run_tests.sh BUILD self   as whoever you are
+#   scripts/run_tests.sh BUILD self   as the user who runs it
 # Environment: TESTS (a regular expression for ctest -R), JOBS, CONTRACT (a directory).
 #
 # As root, "an ordinary user" is a uid without a name, a home or subordinate ids. It runs a copy of the build in a

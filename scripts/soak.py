@@ -3,12 +3,13 @@
 """Eight tenants on one daemon, one of them hostile, for a while; then everything is looked at.
 
 The hostile tenant floods with requests whose clients leave, does not read large answers (of MCP neither), never finishes bodies and heads,
-watches event streams by the hundred, prints megabytes, makes deep trees of many files, and uploads in parallel. Meanwhile each
+watches event streams by the hundred, prints megabytes, makes deep trees of many files, uploads in parallel, goes on with an operator
+who is stopped and with keys that are revoked, and makes files with odd names and modes; another one fills its store. Meanwhile each
 role of the daemon is killed once, and this script starts the daemon again, as a service manager would.
 
 Fails if: an honest tenant was refused or got a wrong answer while the daemon was up, /healthz failed, a trick was never played to
-its end, the gateway used more than 256 MiB, descriptors, processes, mounts or loop devices are left, the state directory grew
-past its bound, or the record does not verify. Times are shown, not judged.
+its end or was let through (soak_tricks.py), the gateway used more than 256 MiB, descriptors, processes, mounts or loop devices are
+left, the state directory grew past its bound, or the record does not verify. Times are shown, not judged.
 
 Usage: scripts/soak.py [--seconds 300] [--build build] [--as-user]
 """
@@ -28,20 +29,16 @@ import threading
 import time
 
 from soak_mcp import mcp_call
+from soak_tricks import CONFIG, FILLER, LARGE, AnsweredTricks, NotPlayed, call
 
 MEMORY_KIB = 256 * 1024
 DISK = 4 * 2**30
-REST_SECONDS = 60
+REST_SECONDS = 90
 SETTLE_SECONDS = 30  # calls that were admitted end, and clients that left are noticed
 SPARE_DESCRIPTORS = 8
 USER = 48213
 HONEST = ["t1", "t2", "t3", "t4", "t5", "t6", "t7"]
 ROLES = ["gateway", "warden", "egress", "monitor"]
-LARGE = "import sys; sys.stdout.write('\\0' * (1 << 20))"
-
-
-class NotPlayed(Exception):
-    """A trick that the daemon cut short."""
 
 
 class Daemon:
@@ -82,6 +79,15 @@ class Daemon:
             raise RuntimeError(f"there is no {role}")
         family = list(self.roles().values())
         self.epoch += 1
+        if role == "egress":  # the monitor starts another one, and the rest of the daemon goes on
+            os.kill(pid, signal.SIGKILL)
+            until = time.monotonic() + 30
+            while self.roles().get(role, pid) == pid:
+                if time.monotonic() > until:
+                    raise RuntimeError("the egress role did not come back")
+                time.sleep(0.05)
+            self.epoch += 1
+            return
         self.up.clear()
         os.kill(pid, signal.SIGKILL)
         self.process.wait(timeout=30)
@@ -170,21 +176,16 @@ def size_of(directory):
     return total
 
 
-def call(code, session=None):
-    body = {"tool": "python", "args": {"code": code}}
-    if session:
-        body["session_id"] = session
-    return body
-
-
-class Soak:
+class Soak(AnsweredTricks):
     def __init__(self, daemon, seconds):
         self.daemon, self.end = daemon, time.monotonic() + seconds
         self.seconds = seconds
         self.keys = {name: daemon.new_key(name, "a-" + name) for name in HONEST}
-        # Each trick has an agent and a key of its own, all of one tenant: keys take turns, so no trick drowns the others.
+        # Each trick has an agent and a key of its own, all but one of one tenant: keys take turns, so no trick drowns the others.
         self.tricks_known = [name for name in dir(self) if name.startswith("trick_")]
         self.keys.update({name: daemon.new_key("hostile", name.replace("_", "-")) for name in self.tricks_known})
+        self.keys["trick_fill_store"] = daemon.new_key(FILLER, "filler")
+        self.make_operators()
         self.mine = threading.local()
         self.good = collections.Counter()
         self.wrong = []
@@ -226,20 +227,25 @@ class Soak:
                     self.wrong.append(f"{name}: {problem}")
             time.sleep(0.2)
 
+    # A process of its own, where it may with real-time priority: a prober runs on another machine, so what it waits for
+    # this script's threads or a processor is not the daemon's.
     def probe(self):
+        prober = subprocess.Popen([sys.executable, os.path.join(os.path.dirname(os.path.abspath(__file__)), "soak_probe.py")],
+                                  stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         while self.running():
             self.daemon.up.wait(30)
-            epoch, began = self.daemon.epoch, time.monotonic()
-            try:
-                status, _ = self.daemon.ask("GET", "/healthz", timeout=10)
-            except (OSError, http.client.HTTPException):
-                status = 0
+            epoch = self.daemon.epoch
+            prober.stdin.write(f"{self.daemon.port}\n")
+            prober.stdin.flush()
+            status, took = prober.stdout.readline().split()
             with self.lock:
-                if status == 200:
-                    self.health.append(time.monotonic() - began)
+                if status == "200":
+                    self.health.append(float(took))
                 elif epoch == self.daemon.epoch and epoch % 2 == 0:
                     self.wrong.append(f"/healthz: {status}")
             time.sleep(0.1)
+        prober.stdin.close()
+        prober.wait(timeout=30)
 
     def watch(self):
         while self.running():
@@ -258,6 +264,10 @@ class Soak:
             due = self.end - self.seconds * (1 - (number + 1) / (len(ROLES) + 1))
             time.sleep(max(0, due - time.monotonic()))
             self.daemon.kill(role)
+
+    def fault(self, what):
+        with self.lock:
+            self.wrong.append(what)
 
     # Hostile from here on. A trick counts when it was played to its end: one that the daemon cut short, by a refusal in
     # the middle or by a kill, raises and is tried again.
@@ -411,7 +421,8 @@ def percentile(values, share):
 def run_as_user(build, seconds):
     with tempfile.TemporaryDirectory(prefix="coffer-soak-user-") as place:
         here = os.path.dirname(os.path.abspath(__file__))
-        for path in [build + "/coffer", build + "/cofferd", here + "/soak.py", here + "/soak_mcp.py"]:
+        scripts = [here + "/" + name for name in ("soak.py", "soak_mcp.py", "soak_probe.py", "soak_tricks.py")]
+        for path in [build + "/coffer", build + "/cofferd"] + scripts:
             shutil.copy2(path, place)
         for name in [place] + [os.path.join(place, one) for one in os.listdir(place)]:
             os.chown(name, USER, USER)
@@ -440,7 +451,9 @@ def main():
         if not holds:
             problems.append(what)
 
-    daemon = Daemon(build, directory)
+    with open(directory + "/coffer.toml", "w", encoding="utf-8") as file:
+        file.write(CONFIG)
+    daemon = Daemon(build, directory, ["--config", directory + "/coffer.toml"])
     base = daemon.descriptors()
     soak = Soak(daemon, options.seconds)
     soak.run()
@@ -458,7 +471,7 @@ def main():
     settled = time.monotonic() - settling
     print(f"soak: {options.seconds} s, {sum(soak.good.values())} honest rounds, tricks {dict(soak.tricks)}")
     print(f"soak: a call of an honest tenant: p50 {percentile(soak.times, .5) * 1000:.0f} ms, "
-          f"p99 {percentile(soak.times, .99) * 1000:.0f} ms; /healthz p99 {percentile(soak.health, .99) * 1000:.1f} ms, "
+          f"p99 {percentile(soak.times, .99) * 1000:.0f} ms; /healthz p50 {1000 * percentile(soak.health, 0.5):.1f} ms, p99 {percentile(soak.health, .99) * 1000:.1f} ms, "
           f"worst {max(soak.health, default=0) * 1000:.1f} ms")
     print(f"soak: peak memory of the gateway {soak.peak['memory_kib'] / 1024:.0f} MiB, descriptors "
           f"{soak.peak['descriptors']}, state directory {soak.peak['disk'] / 2**20:.0f} MiB")
@@ -466,7 +479,7 @@ def main():
         must(soak.good[name] > 0, f"tenant {name} was served ({soak.good[name]} rounds)")
     for name in soak.tricks_known:
         must(soak.tricks[name] > 0, f"{name} was played to its end ({soak.tricks[name]} of {soak.tried[name]} times)")
-    must(not soak.wrong, f"honest tenants and probes got right answers ({len(soak.wrong)} wrong: {soak.wrong[:3]})")
+    must(not soak.wrong, f"honest tenants and probes got right answers, and tricks were refused ({len(soak.wrong)} wrong: {soak.wrong[:3]})")
     must(soak.peak["disk"] < DISK, "the state directory stayed below 4 GiB")
     must(0 < soak.peak["memory_kib"] < MEMORY_KIB, "the gateway stayed below 256 MiB")
     must(daemon.epoch == 2 * len(ROLES), "each role was killed once, and the daemon came back")
