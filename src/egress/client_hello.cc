@@ -170,7 +170,9 @@ ClientHelloStep ReadClientHello(std::string_view bytes) {
         return Broken("more than a hello in the first record of TLS");
       }
       if (message.size() == kMessageHead + wanted) {
-        return ReadMessage(std::string_view(message).substr(kMessageHead));
+        ClientHelloStep step = ReadMessage(std::string_view(message).substr(kMessageHead));
+        step.size = at;
+        return step;
       }
     }
     if (part.size() < size) {

@@ -32,6 +32,7 @@ struct ClientHelloStep {
   enum class State : uint8_t { kMore, kDone, kBroken };
   State state = State::kMore;
   ClientHello hello;    // of kDone
+  size_t size = 0;      // of kDone: of its records; what follows them is another message
   std::string problem;  // of kBroken
 };
 

@@ -9,7 +9,9 @@
 #include "egress/boundary_ca.h"
 #include "egress/carry.h"
 #include "egress/client_hello.h"
+#include "egress/peer_watch.h"
 #include "egress/proxy_request.h"
+#include "egress/second_hello.h"
 
 namespace coffer::egress {
 namespace {
@@ -212,6 +214,51 @@ Task<bool> ProxyConnection::ReadHello(const policy::HostName& host, OpenTraffic&
   co_return false;
 }
 
+// The hello that was read goes to the server. What the client sends behind it waits until the server has answered: if it
+// asks for a second hello, that one is judged as well. True: what follows may be carried unread.
+Task<bool> ProxyConnection::PassHello(const policy::HostName& host, OpenTraffic& open) {
+  const size_t size = ReadClientHello(client_->buffer()).size;
+  bool moves = co_await upstream_->Write(client_->Take(size));
+  watchdog_.Within(context_.times.idle);
+  const PeerWatch program(context_.executor, client_->stream(), kHalfOpenTime, [this] { End(); });
+  ServerAnswer answer = ServerAnswer::kMore;
+  while (moves && answer == ServerAnswer::kMore) {
+    moves = co_await upstream_->Fill();
+    answer = ReadServerAnswer(upstream_->buffer());
+  }
+  if (answer != ServerAnswer::kAsksAgain) {
+    co_return true;  // also if the server has ended: the carrying tells the client
+  }
+  const bool asked = co_await client_->Write(upstream_->Take(upstream_->buffer().size()));
+  if (!asked) {
+    co_return false;
+  }
+  const bool named = co_await ReadSecondHello(host, open);
+  co_return named;
+}
+
+Task<bool> ProxyConnection::ReadSecondHello(const policy::HostName& host, OpenTraffic& open) {
+  watchdog_.Within(kHeadTime);
+  for (;;) {
+    if (const size_t before = SizeBeforeSecondHello(client_->buffer()); before > 0) {
+      const bool passed = co_await upstream_->Write(client_->Take(before));
+      if (!passed) {
+        co_return false;
+      }
+    }
+    if (!client_->buffer().empty() && IsSecondHelloNext(client_->buffer())) {
+      break;
+    }
+    const bool more = co_await client_->Fill();
+    if (!more) {
+      open.Fail("the server asked for a second hello of TLS, and none came");
+      co_return false;
+    }
+  }
+  const bool named = co_await ReadHello(host, open);
+  co_return named;
+}
+
 Task<void> ProxyConnection::Splice(policy::HostAndPort to, const policy::EgressRule& rule,
                                    Dialect dialect, OpenTraffic& open) {
   RuleMeter& meter = context_.meters.Of(rule);
@@ -253,6 +300,9 @@ Task<void> ProxyConnection::Splice(policy::HostAndPort to, const policy::EgressR
   bool ready = told;
   if (told && rule.tls == TlsMode::kSplice && !hello_first) {
     ready = co_await ReadHello(to.host, open);
+  }
+  if (ready && rule.tls == TlsMode::kSplice) {
+    ready = co_await PassHello(to.host, open);
   }
   if (ready) {
     const std::string ended = co_await CarryBothWays(*client_, *upstream_, watchdog_,

@@ -54,6 +54,8 @@ class ProxyConnection {
   net::Task<void> LookInto(policy::HostAndPort to, Dialect dialect, OpenTraffic& open);
   net::Task<void> Intercept(policy::HostAndPort to, OpenTraffic& open);
   net::Task<bool> ReadHello(const policy::HostName& host, OpenTraffic& open);
+  net::Task<bool> PassHello(const policy::HostName& host, OpenTraffic& open);
+  net::Task<bool> ReadSecondHello(const policy::HostName& host, OpenTraffic& open);
   net::Task<bool> TellOpen(Dialect dialect);
   net::Task<void> TellRefused(Dialect dialect, int status, std::string code, std::string message,
                               std::string fix);

@@ -16,6 +16,7 @@
 #include "egress/dns_message.h"
 #include "egress/proxy_request.h"
 #include "egress/resolver.h"
+#include "egress/second_hello.h"
 #include "egress/socks.h"
 #include "net/http_chunks.h"
 
@@ -90,7 +91,13 @@ void AsHello(std::string_view bytes) {
     }
     Demand(ReadClientHello(std::string(bytes) + "x").state != ClientHelloStep::State::kMore,
            "what is done is not");
+    Demand(step.size <= bytes.size() && step.size > 0, "a hello without its size");
   }
+  Demand(ReadServerAnswer(bytes) != ServerAnswer::kMore || bytes.size() < 1024,
+         "a server is waited for without end");
+  const size_t before = SizeBeforeSecondHello(bytes);
+  Demand(before <= bytes.size(), "more comes before a second hello than came");
+  Demand(SizeBeforeSecondHello(bytes.substr(before)) == 0, "a record was left");
 }
 
 void AsSocks(std::string_view bytes) {
