@@ -9,14 +9,11 @@
 include_guard()
 find_package(Python3 COMPONENTS Interpreter QUIET)
 if(NOT Python3_FOUND)
-  message(WARNING "Python 3 is missing, so this build does not check the layers of src/. Run: scripts/setup.sh build")
+  message(FATAL_ERROR "Python 3 is missing: it checks the layers of src/ before anything is compiled. Run: scripts/setup.sh build")
 endif()
 
 # coffer_check_layers(TARGET...): none of their sources is compiled before the layers are right.
 function(coffer_check_layers)
-  if(NOT Python3_FOUND)
-    return()
-  endif()
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/*.cc ${CMAKE_SOURCE_DIR}/src/*.h)
   set(stamp ${CMAKE_BINARY_DIR}/layers.stamp)
   add_custom_command(OUTPUT ${stamp}

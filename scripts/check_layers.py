@@ -5,6 +5,7 @@
     base <- net, policy <- store <- mechanisms <- call <- gateway, fleet <- daemon, cli
 
 A folder may include itself and what is left of it. Mechanisms never include each other: call/ puts them together.
+Some folders may include only what ONLY lists for them. An include in angle brackets counts like one in quotes.
 A few rules about single headers keep start time, build time and the code after clone() as they should be.
 
 Usage: check_layers.py [ROOT]; check_layers.py --self-test proves that each rule can fail.
@@ -26,6 +27,15 @@ COMMENT = re.compile(r'//.*|"(?:[^"\\]|\\.)*"')
 SLOW_START = {"iostream", "locale", "regex"}
 # Heavy headers: one .cc pays for them, never everybody who includes a header.
 CC_ONLY = ("fmt/", "nlohmann/json.hpp", "spdlog/")
+# Folders that may include no more than this of src/: whole folders (with a slash at the end) and single headers.
+ONLY = {
+    # Protocol only: its Service answers it, so it sees no store, path or process.
+    "gateway/": ("base/", "policy/", "net/", "gateway/", "audit/receipt.h", "call/tool_call.h",
+                 "store/call_identity.h", "store/key.h", "store/tenant_id.h"),
+    # What runs after clone() takes values that were made before it.
+    "isolation/child/": ("base/", "isolation/child/", "isolation/plan.h", "isolation/landlock.h",
+                         "isolation/seccomp/install.h"),
+}
 # After clone() there is no heap, no lock and no formatting.
 NOT_IN_CHILD = {"vector", "map", "unordered_map", "set", "mutex", "thread", "sstream", "memory", "functional"}
 # The only places that read errno: the seam itself, and its fault injection.
@@ -36,6 +46,10 @@ def room(name: str) -> int:
     """The order inside call/: one boundary, the privileged role, the ladder."""
     inner = name.split("/")[1]
     return {"run": 0, "warden": 1}.get(inner, 2)
+
+
+def is_one_of(name: str, listed: tuple[str, ...]) -> bool:
+    return any(name.startswith(one) if one.endswith("/") else name == one for one in listed)
 
 
 def check_file(path: Path, src: Path) -> list[str]:
@@ -57,8 +71,10 @@ def check_file(path: Path, src: Path) -> list[str]:
         if not found:
             continue
         kind, target = found.groups()
-        if kind == '"':
-            there = target.split("/")[0]
+        there = target.split("/")[0]
+        # <net/if.h> and <net/route.h> are the C library's: of net/, what exists in src/ counts.
+        own = "/" in target and there in RANK and (there != "net" or (src / target).is_file())
+        if kind == '"' or own:
             if "/" not in target:
                 if not target.endswith(".inc"):
                     problem(number, f'write the whole path from src/, not "{target}"')
@@ -69,6 +85,10 @@ def check_file(path: Path, src: Path) -> list[str]:
                 problem(number, f"{here}/ includes {target}: {reason}")
             elif there not in RANK and not target.endswith(".inc") and not target.startswith(CC_ONLY):
                 problem(number, f'"{target}" is in no known folder')
+            else:
+                for folder, listed in ONLY.items():
+                    if own and str(relative).startswith(folder) and not is_one_of(target, listed):
+                        problem(number, f"{folder} includes {target}: of src/ it may include only {', '.join(listed)}")
         if target in SLOW_START:
             problem(number, f"<{target}> costs start time on every call")
         if path.suffix == ".h" and target.startswith(CC_ONLY):
@@ -101,6 +121,12 @@ def self_test() -> int:
         ("call/a.cc", '#include "isolation/plan.h"\n#include "limits/cgroup/cgroup.h"\n', None),
         ("isolation/a.cc", '#include "isolation/plan.h"\n#include "base/sys.h"\n#include "policy/layer.h"\n', None),
         ("isolation/a.cc", '#include "isolation/table.inc"\n#include "table.inc"\n', None),
+        ("base/a.cc", "#include <cli/verbs.h>\n", "wrong direction"),
+        ("base/a.cc", "#include <net/if.h>\n", None),
+        ("gateway/a.cc", '#include "store/store.h"\n', "may include only"),
+        ("gateway/http/a.cc", '#include "store/key.h"\n#include "policy/tool.h"\n', None),
+        ("isolation/child/a.cc", '#include "isolation/host_path.h"\n', "may include only"),
+        ("isolation/child/a.cc", '#include "isolation/plan.h"\n#include "isolation/child/root.h"\n', None),
         ("misc/a.cc", "", "no place in the layers"),
         ("a.cc", "", "belongs to a folder"),
         ("base/a.cc", '#include "sys.h"\n', "whole path"),
