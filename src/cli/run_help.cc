@@ -16,8 +16,8 @@ Without flags: no network, no host files but /usr (read-only), /workspace (100 M
 
 For a project:
   --project DIR       DIR at its own path, writable, as working directory, with the programs of this host. What the host
-                      runs later by itself (.git/hooks, .git/config, .vscode, .idea, .envrc, ...) is read-only and cannot
-                      be made; files planted deeper down are set aside at the end. HOME is private. 1 h of CPU, 30 min, 2 GiB,
+                      runs later by itself (.git/hooks, .git/config, .vscode, .idea, .envrc, ...) is read-only. Ones
+                      that the command makes are set aside at the end. HOME is private. 1 h of CPU, 30 min, 2 GiB,
                       512 processes, 4096 open files, 4 GiB of disk, 16 MiB of output
   --keep-planted      report planted files and leave them in place
   --cache NAME...     pip, npm, ccache: kept for this project between calls (`coffer cache list`)

@@ -396,6 +396,27 @@ TEST_F(ProjectEscape, PlantedNamesAreListedSetAsideOrKept) {
   EXPECT_TRUE(Contains(kept.err, "--keep-planted")) << kept.Describe();
 }
 
+// Only names whose empty directory disturbs no program are held from the start (ProtectedName::held).
+TEST_F(ProjectEscape, NamesThatAreNotHeldAreThereUntilTheEnd) {
+  const std::string script =
+      "for d in .cursor .husky; do mkdir $d && echo made $d; done; touch .mcp.json lefthook.yml; "
+      "for f in .mcp.json lefthook.yml; do [ -f $f ] && echo there $f; done; echo it-ran";
+  const std::string open = MakeProject("open");
+  const RunResult control = InPlainMount(open, script);
+  EXPECT_TRUE(Contains(control.out, "made .cursor\nmade .husky\n")) << control.Describe();
+  EXPECT_TRUE(Exists(open + "/.mcp.json")) << "NO-CONTROL: " << control.Describe();
+
+  const std::string root = MakeProject("project");
+  const RunResult result = InProject(root, script);
+  EXPECT_EQ(result.out, "there .mcp.json\nthere lefthook.yml\nit-ran\n") << result.Describe();
+  EXPECT_EQ(result.receipt["files"]["planted"].get<std::set<std::string>>(),
+            (std::set<std::string>{".mcp.json", "lefthook.yml"}))
+      << result.Describe();
+  for (const char* name : {"/.cursor", "/.husky", "/.mcp.json", "/lefthook.yml"}) {
+    EXPECT_FALSE(Exists(root + name)) << name;
+  }
+}
+
 // An ordinary user cannot look into a directory that the payload closed, nor take anything out of it. The project itself
 // is one.
 TEST_F(ProjectEscape, AProjectThatThePayloadClosesIsLookedThrough) {
