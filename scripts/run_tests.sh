@@ -35,8 +35,8 @@ section() { printf '\n== %s ==\n' "$*"; }
 
 # once_more NUMBER BUILD-DIR CTEST-COMMAND...: true if the NUMBER tests that failed pass alone. Tests share the processors with
 # their neighbours, and a machine that stands still for seconds fails them without a fault in the program. Only three of a run
-# get a second chance, and each is named in the summary: it is a fault of the test to mend. A test of the wall must then pass
-# ten times in a row: that finds a hole which is open one time in four. Unit tests get no second chance.
+# get a second chance, and each is named in the summary: it is a fault of the test to mend. If one is of the wall, each must
+# pass ten times in a row: that finds a hole which is open one time in four. Unit tests get no second chance.
 once_more() {
   local number=$1 dir=$2 names name times=1
   shift 2
@@ -46,7 +46,7 @@ once_more() {
     grep -qvE '^(daemon|escape|faults|gateway|integration|posture|sdk):' <<<"$names"; then
     return 1
   fi
-  ! grep -qE '^(escape|posture):' <<<"$names" || times=10
+  ! grep -qE '^(escape|faults|posture):' <<<"$names" || times=10
   section "once more, alone, $times in a row"
   "$@" --test-dir "$dir" --output-on-failure -j 1 --rerun-failed --repeat "until-fail:$times" || return 1
   while read -r name; do
