@@ -3,9 +3,9 @@
 """Eight tenants on one daemon, one of them hostile, for a while; then everything is looked at.
 
 The hostile tenant floods with requests whose clients leave, does not read large answers (of MCP neither), never finishes bodies and heads,
-watches event streams by the hundred, prints megabytes, makes deep trees of many files, uploads in parallel, goes on with an operator
-who is stopped and with keys that are revoked, and makes files with odd names and modes; another one fills its store. Meanwhile each
-role of the daemon is killed once, and this script starts the daemon again, as a service manager would.
+watches event streams by the hundred, prints megabytes, burns CPU, makes deep trees of many files, uploads in parallel, goes on with an
+operator who is stopped and with keys that are revoked, and makes files with odd names and modes; another one fills its store, and one
+its session. Meanwhile each role of the daemon is killed once, and this script starts the daemon again, as a service manager would.
 
 Fails if: an honest tenant was refused or got a wrong answer while the daemon was up, /healthz failed, a trick was never played to
 its end or was let through (soak_tricks.py), the gateway used more than 256 MiB, descriptors, processes, mounts or loop devices are
@@ -28,8 +28,9 @@ import tempfile
 import threading
 import time
 
+from soak_daemon import ROLES, Daemon, field, kinds, loop_devices, read, size_of
 from soak_mcp import mcp_call
-from soak_tricks import CONFIG, FILLER, LARGE, AnsweredTricks, NotPlayed, call
+from soak_tricks import CONFIG, FILLER, LARGE, PACKER, AnsweredTricks, NotPlayed, call
 
 MEMORY_KIB = 256 * 1024
 DISK = 4 * 2**30
@@ -38,142 +39,6 @@ SETTLE_SECONDS = 30  # calls that were admitted end, and clients that left are n
 SPARE_DESCRIPTORS = 8
 USER = 48213
 HONEST = ["t1", "t2", "t3", "t4", "t5", "t6", "t7"]
-ROLES = ["gateway", "warden", "egress", "monitor"]
-
-
-class Daemon:
-    """The daemon and what is known of its processes; started again after a kill."""
-
-    def __init__(self, build, directory, flags=()):
-        self.build, self.state, self.flags = build, directory + "/state", list(flags)
-        self.log = open(directory + "/daemon.err", "a", encoding="utf-8")
-        self.up = threading.Event()
-        self.epoch = 0  # grows with every kill: who saw one does not count what failed
-        self.start()
-        self.auditor = self.make_key("--role", "auditor", "--all-tenants")
-
-    def start(self):
-        self.process = subprocess.Popen(
-            [self.build + "/coffer", "serve", "--state", self.state, "--listen", "127.0.0.1:0", "--json"] + self.flags,
-            stdout=subprocess.PIPE, stderr=self.log, text=True)
-        said = json.loads(self.process.stdout.readline())
-        self.port = int(said["listen"].rsplit(":", 1)[1])
-        self.key = said["key"] or self.key
-        self.up.set()
-
-    def roles(self):
-        found = {"monitor": self.process.pid}
-        for pid in children(self.process.pid):
-            words = read(f"/proc/{pid}/cmdline").split("\0")
-            if words[1:2] == ["warden"]:
-                found["warden"] = pid
-            elif threads(pid) > 2:
-                found["gateway"] = pid
-            else:
-                found["egress"] = pid
-        return found
-
-    def kill(self, role):
-        pid = self.roles().get(role)
-        if pid is None:
-            raise RuntimeError(f"there is no {role}")
-        family = list(self.roles().values())
-        self.epoch += 1
-        if role == "egress":  # the monitor starts another one, and the rest of the daemon goes on
-            os.kill(pid, signal.SIGKILL)
-            until = time.monotonic() + 30
-            while self.roles().get(role, pid) == pid:
-                if time.monotonic() > until:
-                    raise RuntimeError("the egress role did not come back")
-                time.sleep(0.05)
-            self.epoch += 1
-            return
-        self.up.clear()
-        os.kill(pid, signal.SIGKILL)
-        self.process.wait(timeout=30)
-        # A service manager waits for all of them.
-        while any(os.path.exists(f"/proc/{one}") for one in family):
-            time.sleep(0.05)
-        self.start()
-        self.epoch += 1
-
-    # Of the gateway, as it says itself: only root may look at another process's.
-    def descriptors(self):
-        try:
-            status, text = self.ask("GET", "/metrics", self.auditor)
-        except (OSError, http.client.HTTPException):
-            return 0
-        found = [line.split()[1] for line in text.decode().splitlines() if line.startswith("process_open_fds ")]
-        return int(float(found[0])) if status == 200 and found else 0
-
-    def new_key(self, tenant, agent):
-        return self.make_key("--tenant", tenant, "--role", "agent", "--agent", agent)
-
-    def make_key(self, *flags):
-        made = subprocess.run([self.build + "/coffer", "key", "new", "--state", self.state, "--json", *flags],
-                              capture_output=True, text=True, check=True)
-        return json.loads(made.stdout)["key"]
-
-    def ask(self, method, path, key=None, body=None, timeout=60):
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
-        headers = {"Authorization": "Bearer " + key} if key else {}
-        if isinstance(body, dict):
-            headers["Content-Type"] = "application/json"
-            body = json.dumps(body)
-        connection.request(method, path, body, headers)
-        answer = connection.getresponse()
-        text = answer.read()
-        connection.close()
-        return answer.status, text
-
-
-def read(path):
-    try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            return file.read()
-    except OSError:
-        return ""
-
-
-def children(pid):
-    return [int(one) for one in read(f"/proc/{pid}/task/{pid}/children").split()]
-
-
-def field(pid, name):
-    for line in read(f"/proc/{pid}/status").splitlines():
-        if line.startswith(name + ":"):
-            return int(line.split()[1])
-    return 0
-
-
-def threads(pid):
-    return field(pid, "Threads")
-
-
-# What the descriptors are, and how many of each.
-def kinds(pid):
-    found = collections.Counter()
-    for name in os.listdir(f"/proc/{pid}/fd"):
-        try:
-            found[os.readlink(f"/proc/{pid}/fd/{name}").split(":")[0]] += 1
-        except OSError:
-            pass
-    return dict(found)
-
-
-def loop_devices(state):
-    return [name for name in os.listdir("/sys/block") if read(f"/sys/block/{name}/loop/backing_file").startswith(state)]
-
-
-def size_of(directory):
-    total = 0
-    for where, _, files in os.walk(directory):
-        for name in files:
-            try:
-                total += os.lstat(os.path.join(where, name)).st_blocks * 512
-            except OSError:
-                pass
-    return total
 
 
 class Soak(AnsweredTricks):
@@ -185,6 +50,7 @@ class Soak(AnsweredTricks):
         self.tricks_known = [name for name in dir(self) if name.startswith("trick_")]
         self.keys.update({name: daemon.new_key("hostile", name.replace("_", "-")) for name in self.tricks_known})
         self.keys["trick_fill_store"] = daemon.new_key(FILLER, "filler")
+        self.keys["trick_overfill_session"] = daemon.new_key(PACKER, "packer")
         self.make_operators()
         self.mine = threading.local()
         self.good = collections.Counter()
@@ -274,8 +140,8 @@ class Soak(AnsweredTricks):
     def key(self):
         return self.keys[self.mine.trick]
 
-    def attack(self, method, path, key, body=None):
-        return self.daemon.ask(method, path, key, body, timeout=10)
+    def attack(self, method, path, key, body=None, fields=()):
+        return self.daemon.ask(method, path, key, body, timeout=10, fields=fields)
 
     def raw(self, text):
         one = socket.create_connection(("127.0.0.1", self.daemon.port), timeout=5)
@@ -421,7 +287,7 @@ def percentile(values, share):
 def run_as_user(build, seconds):
     with tempfile.TemporaryDirectory(prefix="coffer-soak-user-") as place:
         here = os.path.dirname(os.path.abspath(__file__))
-        scripts = [here + "/" + name for name in ("soak.py", "soak_mcp.py", "soak_probe.py", "soak_tricks.py")]
+        scripts = [here + "/" + name for name in ("soak.py", "soak_daemon.py", "soak_mcp.py", "soak_probe.py", "soak_tricks.py")]
         for path in [build + "/coffer", build + "/cofferd"] + scripts:
             shutil.copy2(path, place)
         for name in [place] + [os.path.join(place, one) for one in os.listdir(place)]:

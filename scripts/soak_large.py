@@ -22,8 +22,9 @@ import tempfile
 import threading
 import time
 
-from soak import LARGE, Daemon, call, field, loop_devices, read
+from soak_daemon import Daemon, field, loop_devices, read
 from soak_mcp import mcp_call
+from soak_tricks import LARGE, call
 
 MEMORY_MIB = 256
 CONFIG = '[storage]\nsession = "1GiB"\n'
