@@ -31,7 +31,7 @@ CC_ONLY = ("fmt/", "nlohmann/json.hpp", "spdlog/")
 ONLY = {
     # Protocol only: its Service answers it, so it sees no store, path or process.
     "gateway/": ("base/", "policy/", "net/", "gateway/", "audit/receipt.h", "call/tool_call.h",
-                 "store/call_identity.h", "store/key.h", "store/tenant_id.h"),
+                 "store/call_identity.h", "store/key.h", "store/role.h", "store/tenant_id.h"),
     # What runs after clone() takes values that were made before it.
     "isolation/child/": ("base/", "isolation/child/", "isolation/plan.h", "isolation/landlock.h",
                          "isolation/seccomp/install.h"),

@@ -23,6 +23,13 @@ namespace coffer::audit {
 // The name under which calls of `coffer run` are recorded, and can be switched off. No manifest has it.
 inline constexpr std::string_view kRunTool = "run";
 
+// Where the log has a receipt.
+struct LogPosition {
+  uint64_t index = 0;  // of the record: its seq
+  uint64_t size = 0;   // records in the log, as of the checkpoint that covers it
+  std::string root;    // of those, hex
+};
+
 struct Denial {
   std::string surface;    // "isolation"
   std::string operation;  // "syscall"

@@ -14,7 +14,7 @@ std::vector<std::string> Events::ReceiversOf(std::string_view event) const {
 
 Status Events::Write(Kept& kept) {
   if (!kept.told) {
-    TRY(Tell(store_, receivers_, kept.event));
+    TRY(AddEventToOutbox(store_, receivers_, kept.event));
     kept.told = true;
   }
   TRY(log_.Append(kept.event));

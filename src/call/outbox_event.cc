@@ -27,7 +27,8 @@ Result<Receivers> KnownReceivers(store::Store& store) {
   });
 }
 
-Status Tell(store::Store& store, const Receivers& receivers, const audit::EventRecord& event) {
+Status AddEventToOutbox(store::Store& store, const Receivers& receivers,
+                        const audit::EventRecord& event) {
   const std::vector<std::string> names =
       receivers ? receivers(event.name) : std::vector<std::string>();
   if (names.empty()) {
@@ -49,7 +50,7 @@ Result<audit::Log> OpenLog(store::Store& store, const std::string& directory,
                            audit::LogOptions options) {
   options.recovering = [&store](const audit::EventRecord& event) -> Status {
     TRY_ASSIGN(const Receivers known, KnownReceivers(store));
-    return Tell(store, known, event);
+    return AddEventToOutbox(store, known, event);
   };
   return audit::Log::Open(directory, std::move(options));
 }

@@ -24,7 +24,8 @@ using Receivers = std::function<std::vector<std::string>(std::string_view event)
 Result<Receivers> KnownReceivers(store::Store& store);
 
 // Details are words and numbers.
-Status Tell(store::Store& store, const Receivers& receivers, const audit::EventRecord& event);
+Status AddEventToOutbox(store::Store& store, const Receivers& receivers,
+                        const audit::EventRecord& event);
 
 // Opens the log of a state directory. If a crash left a torn batch, an event for the known receivers goes into the
 // outbox before the batch is cut off; while that fails, the log cannot be opened. The store outlives it.

@@ -9,7 +9,6 @@
 #include <string>
 #include <vector>
 
-#include "audit/log/log.h"
 #include "audit/receipt.h"
 #include "base/clock.h"
 #include "base/json.h"
@@ -89,7 +88,7 @@ struct ToolReply {
   std::optional<audit::LogPosition> log;  // of the receipt
 };
 
-// {"index", "size", "root"}, or null.
+// {"index", "size", "root"}, or null: in every result, and in every refusal that has a receipt.
 Json LogJson(const std::optional<audit::LogPosition>& log);
 // What is kept for a retry with the same key, and back. The receipt has the hash of this text, so
 // it is without the place in the log, which is known only when the receipt is in it.

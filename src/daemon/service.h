@@ -104,7 +104,7 @@ class DaemonService : public gateway::Service {
   void ListAccess(const gateway::Identity& who,
                   gateway::Reply<std::vector<gateway::AccessView>> reply) override;
   void DecideAccess(const gateway::Identity& who, const std::string& access_id,
-                    gateway::AccessDecision decision,
+                    gateway::AccessGrant decision,
                     gateway::Reply<gateway::AccessView> reply) override;
   void ListSwitches(const gateway::Identity& who,
                     gateway::Reply<std::vector<gateway::SwitchView>> reply) override;

@@ -84,7 +84,7 @@ void DaemonService::ListAccess(const gateway::Identity& who,
 }
 
 void DaemonService::DecideAccess(const gateway::Identity& who, const std::string& access_id,
-                                 gateway::AccessDecision decision,
+                                 gateway::AccessGrant decision,
                                  gateway::Reply<gateway::AccessView> reply) {
   const std::vector<gateway::AccessView> waiting = AccessOf(who);
   const auto found = std::find_if(waiting.begin(), waiting.end(),

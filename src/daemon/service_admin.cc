@@ -100,7 +100,7 @@ void DaemonService::CreateKey(const gateway::Identity& who, gateway::KeyRequest 
   AnswerIfStanding<gateway::NewKey>(
       context_, who, std::move(reply), [this, who, request]() -> Made<gateway::NewKey> {
         store::KeyRequest asked;
-        asked.role = RoleOf(request.role);
+        asked.role = request.role;
         asked.agent = request.agent;
         asked.label = request.label;
         asked.made_by = who.key_id;

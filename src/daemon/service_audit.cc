@@ -38,7 +38,7 @@ Result<store::Page<store::Call>> List(store::Store& store, const gateway::Identi
                                       const store::CallFilter& filter) {
   const store::PageRequest page{query.page.limit, query.page.cursor};
   // An agent sees its own calls, whatever it asks for.
-  if (who.role == gateway::Role::kAgent && (filter.agent != who.agent || who.all_tenants)) {
+  if (who.role == store::Role::kAgent && (filter.agent != who.agent || who.all_tenants)) {
     return store::Page<store::Call>();
   }
   if (who.all_tenants && query.tenant.empty()) {
@@ -61,7 +61,7 @@ void DaemonService::ListAudit(const gateway::Identity& who, gateway::AuditQuery 
   store::CallFilter filter;
   filter.tool = query.tool;
   filter.agent = query.agent;
-  if (who.role == gateway::Role::kAgent && query.agent.empty()) {
+  if (who.role == store::Role::kAgent && query.agent.empty()) {
     filter.agent = who.agent;
   }
   filter.session_id = query.session_id;

@@ -77,8 +77,7 @@ void DaemonService::Authenticate(const gateway::Credential& credential,
               return Unauthenticated("there is no such key");
           }
           const store::ApiKey& key = *verdict->key;
-          return gateway::Identity{key.tenant, key.agent, RoleOf(key.role),
-                                   key.id,     "",        key.all_tenants};
+          return gateway::Identity{key.tenant, key.agent, key.role, key.id, "", key.all_tenants};
         });
     return;
   }
@@ -93,7 +92,7 @@ void DaemonService::Authenticate(const gateway::Credential& credential,
 void DaemonService::AuthenticatePeer(uid_t uid, gateway::Reply<gateway::Identity> reply) {
   const std::string name = fmt::format("uid:{}", uid);
   if (uid == options_.owner || uid == 0) {
-    reply(gateway::Identity{store::TenantId::Local(), "operator", gateway::Role::kOperator, name,
+    reply(gateway::Identity{store::TenantId::Local(), "operator", store::Role::kOperator, name,
                             name, true});
     return;
   }
@@ -110,7 +109,7 @@ void DaemonService::AuthenticatePeer(uid_t uid, gateway::Reply<gateway::Identity
             !made.ok()) {
           return RefusalOf(made.error());
         }
-        return gateway::Identity{peer.tenant, peer.agent, RoleOf(peer.role), name, name, false};
+        return gateway::Identity{peer.tenant, peer.agent, peer.role, name, name, false};
       });
 }
 

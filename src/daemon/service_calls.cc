@@ -11,7 +11,6 @@
 #include "daemon/standing.h"
 #include "daemon/views.h"
 #include "daemon/visibility.h"
-#include "gateway/http/words.h"
 #include "store/call.h"
 #include "store/session.h"
 #include "store/tenant.h"
@@ -28,8 +27,8 @@ call::ToolRequest RequestOf(const gateway::Identity& who, gateway::CallRequest&&
   made.identity.agent = who.agent;
   made.identity.user = who.user;
   made.key_id = who.key_id;
-  if (who.role != gateway::Role::kAgent && who.role != gateway::Role::kOperator) {
-    made.role_denied = gateway::RoleName(who.role);
+  if (who.role != store::Role::kAgent && who.role != store::Role::kOperator) {
+    made.role_denied = store::RoleName(who.role);
   }
   made.identity.tool = std::move(request.tool);
   made.args_json = std::move(request.args_json);
@@ -50,7 +49,7 @@ call::ToolRequest RequestOf(const gateway::Identity& who, gateway::CallRequest&&
 gateway::CallView RunningView(const call::ToolRequest& request) {
   gateway::CallView view;
   view.identity = request.identity;
-  view.state = gateway::CallState::kRunning;
+  view.state = gateway::CallProgress::kRunning;
   return view;
 }
 
@@ -384,7 +383,7 @@ gateway::WaitHandle DaemonService::WaitEvents(const gateway::Identity& who,
     }
     log->AddState("finished");
     log->Finish();
-    if (found->state == gateway::CallState::kFinished) {
+    if (found->state == gateway::CallProgress::kFinished) {
       KeepRecent(call_id, log);
     }
     (void)log->Wait(after, max_bytes, reply);

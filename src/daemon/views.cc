@@ -46,13 +46,6 @@ std::string CodeOf(const call::ToolReply& reply) {
   }
 }
 
-std::optional<gateway::LogPosition> PositionOf(const call::ToolReply& reply) {
-  if (!reply.log) {
-    return std::nullopt;
-  }
-  return gateway::LogPosition{reply.log->index, reply.log->size, reply.log->root};
-}
-
 // What failed is for the operator; the agent learns whether to come back.
 void HideHost(const call::ToolReply& reply, gateway::Refusal& refusal) {
   refusal.message = "Cofferdam could not do this; its log says why";
@@ -92,7 +85,7 @@ void FillResult(const call::ToolReply& reply, gateway::CallView& view) {
   view.denials = reply.denials;
   view.replayed = reply.replayed;
   view.retry_after = reply.retry_after_seconds;
-  view.log = PositionOf(reply);
+  view.log = reply.log;
   view.exported = ExportedIn(reply.receipt);
   if (!reply.error_class.empty()) {
     view.error = gateway::CallError{reply.error_class, reply.error_message};
@@ -129,7 +122,7 @@ gateway::Answer<gateway::CallView> ViewOf(const call::ToolReply& reply,
       HideHost(reply, refusal);
     }
     refusal.call_id = reply.call_id;
-    refusal.log = PositionOf(reply);
+    refusal.log = reply.log;
     if (reply.retry_after_seconds) {
       refusal.retry_after = std::chrono::seconds(*reply.retry_after_seconds);
     }
@@ -146,10 +139,10 @@ gateway::Answer<gateway::CallView> ViewOf(const call::ToolReply& reply,
 gateway::CallView ViewOf(const store::Call& call, const std::optional<call::ToolReply>& reply) {
   gateway::CallView view;
   view.identity = call.identity;
-  view.state = store::HasEnded(call.state)                ? gateway::CallState::kFinished
-               : call.state == store::CallState::kGated   ? gateway::CallState::kGated
-               : call.state == store::CallState::kStarted ? gateway::CallState::kRunning
-                                                          : gateway::CallState::kQueued;
+  view.state = store::HasEnded(call.state)                ? gateway::CallProgress::kFinished
+               : call.state == store::CallState::kGated   ? gateway::CallProgress::kGated
+               : call.state == store::CallState::kStarted ? gateway::CallProgress::kRunning
+                                                          : gateway::CallProgress::kQueued;
   view.requested_at = call.requested_at;
   view.finished_at = call.finished_at.value_or(Nanos(0));
   if (reply) {
@@ -185,7 +178,7 @@ gateway::SessionView ViewOf(const store::Session& session) {
 gateway::KeyView ViewOf(const store::ApiKey& key) {
   gateway::KeyView view;
   view.key_id = key.id;
-  view.role = RoleOf(key.role);
+  view.role = key.role;
   view.tenant = key.tenant;
   view.agent = key.agent;
   view.all_tenants = key.all_tenants;
@@ -214,8 +207,8 @@ gateway::SwitchView ViewOf(const store::Switch& found) {
   return view;
 }
 
-gateway::ToolView ViewOf(const call::ShelfEntry& entry, ToolDetail detail, gateway::Role reader) {
-  const bool for_agent = reader == gateway::Role::kAgent;
+gateway::ToolView ViewOf(const call::ShelfEntry& entry, ToolDetail detail, store::Role reader) {
+  const bool for_agent = reader == store::Role::kAgent;
   gateway::ToolView view;
   view.name = entry.name;
   view.state = entry.state == call::ToolState::kReady ? "ready" : "stale";
@@ -248,34 +241,6 @@ gateway::ToolView ViewOf(const call::ShelfEntry& entry, ToolDetail detail, gatew
     }
   }
   return view;
-}
-
-gateway::Role RoleOf(store::Role role) {
-  switch (role) {
-    case store::Role::kAgent:
-      return gateway::Role::kAgent;
-    case store::Role::kApprover:
-      return gateway::Role::kApprover;
-    case store::Role::kOperator:
-      return gateway::Role::kOperator;
-    case store::Role::kAuditor:
-      break;
-  }
-  return gateway::Role::kAuditor;
-}
-
-store::Role RoleOf(gateway::Role role) {
-  switch (role) {
-    case gateway::Role::kAgent:
-      return store::Role::kAgent;
-    case gateway::Role::kApprover:
-      return store::Role::kApprover;
-    case gateway::Role::kOperator:
-      return store::Role::kOperator;
-    case gateway::Role::kAuditor:
-      break;
-  }
-  return store::Role::kAuditor;
 }
 
 store::SwitchKind KindOf(gateway::SwitchTarget::Scope scope) {

@@ -25,10 +25,8 @@ gateway::SwitchView ViewOf(const store::Switch& found);
 // In full, or as an entry of a list.
 // For an agent without paths of the host: mounts have the names that they have inside.
 enum class ToolDetail : uint8_t { kShort, kWhole };
-gateway::ToolView ViewOf(const call::ShelfEntry& entry, ToolDetail detail, gateway::Role reader);
+gateway::ToolView ViewOf(const call::ShelfEntry& entry, ToolDetail detail, store::Role reader);
 
-gateway::Role RoleOf(store::Role role);
-store::Role RoleOf(gateway::Role role);
 store::SwitchKind KindOf(gateway::SwitchTarget::Scope scope);
 
 }  // namespace coffer::daemon

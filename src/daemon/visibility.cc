@@ -39,7 +39,7 @@ bool MaySee(const gateway::Identity& who, const store::TenantId& tenant, const s
   if (tenant != who.tenant) {
     return who.all_tenants;
   }
-  return who.role != gateway::Role::kAgent || agent == who.agent;
+  return who.role != store::Role::kAgent || agent == who.agent;
 }
 
 gateway::Answer<store::Call> FindVisibleCall(store::Store& store, const gateway::Identity& who,

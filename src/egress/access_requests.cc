@@ -23,9 +23,9 @@ std::string OpensText(const EgressRule& rule, const HostAndPort& to) {
   return narrow.text();
 }
 
-AccessAnswer RefusedBy(const policy::EgressVerdict& verdict, std::string reason,
-                       std::string message) {
-  AccessAnswer admission;
+AccessVerdict RefusedBy(const policy::EgressVerdict& verdict, std::string reason,
+                        std::string message) {
+  AccessVerdict admission;
   admission.reason = std::move(reason);
   admission.message = std::move(message);
   admission.fix = verdict.fix;
@@ -41,10 +41,10 @@ AccessRequests::AccessRequests(const net::IoExecutor& executor, uint32_t hold_se
       notify_(std::move(notify)),
       minute_(minute) {}
 
-net::Task<AccessAnswer> AccessRequests::Admit(policy::EgressVerdict verdict, HostAndPort to,
-                                              std::function<bool()> gone) {
+net::Task<AccessVerdict> AccessRequests::Admit(policy::EgressVerdict verdict, HostAndPort to,
+                                               std::function<bool()> gone) {
   if (verdict.allowed()) {
-    AccessAnswer admission;
+    AccessVerdict admission;
     admission.rule = verdict.rule;
     admission.rule_text = verdict.rule->text();
     co_return admission;
@@ -73,7 +73,7 @@ net::Task<AccessAnswer> AccessRequests::Admit(policy::EgressVerdict verdict, Hos
     co_await Await(place, request, gone);
   }
   if (request->state == Request::State::kGranted) {
-    AccessAnswer admission;
+    AccessVerdict admission;
     admission.rule = verdict.asks;
     admission.until = request->until;
     admission.rule_text =

@@ -24,7 +24,7 @@
 namespace coffer::egress {
 
 // How a connection or request was judged, after a person was asked if that was needed.
-struct AccessAnswer {
+struct AccessVerdict {
   const policy::EgressRule* rule = nullptr;  // null: refused
   std::string rule_text;
   Nanos until{0};  // of BootTime(): when it has to end; 0: never
@@ -43,8 +43,8 @@ class AccessRequests {
                  Nanos minute = std::chrono::minutes(1));
 
   // `verdict` is about `to`. Waits only if a person is asked; `gone` says whether the program still waits.
-  net::Task<AccessAnswer> Admit(policy::EgressVerdict verdict, policy::HostAndPort to,
-                                std::function<bool()> gone);
+  net::Task<AccessVerdict> Admit(policy::EgressVerdict verdict, policy::HostAndPort to,
+                                 std::function<bool()> gone);
   // For a request that is open; any other decision changes nothing.
   void Decide(const AccessDecision& decision);
   // No request waits any longer, and none is made.

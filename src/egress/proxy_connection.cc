@@ -156,7 +156,7 @@ Task<void> ProxyConnection::Tunnel(policy::HostAndPort to, Dialect dialect) {
   if (verdict.asks != nullptr) {
     watchdog_.Stop();  // the request for access has a time of its own
   }
-  const AccessAnswer admission =
+  const AccessVerdict admission =
       co_await context_.access.Admit(verdict, to, [this] { return client_->stream().PeerGone(); });
   watchdog_.Within(kHeadTime);
   if (admission.rule == nullptr) {

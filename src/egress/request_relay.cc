@@ -140,7 +140,7 @@ Task<bool> RequestRelay::Exchange(const std::string& head) {
   if (verdict.asks != nullptr) {
     watchdog_.Stop();  // the request for access has a time of its own
   }
-  const AccessAnswer admission = co_await context_.access.Admit(
+  const AccessVerdict admission = co_await context_.access.Admit(
       verdict, request->to, [this] { return client_.stream().PeerGone(); });
   watchdog_.Within(kHeadTime);
   if (admission.rule == nullptr) {

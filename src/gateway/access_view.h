@@ -21,7 +21,7 @@ struct AccessView {
   uint64_t port = 0;
   std::string opens;  // what a grant opens, as --allow would write it
 };
-struct AccessDecision {
+struct AccessGrant {
   bool grant = false;
   uint64_t minutes = 0;  // of a grant: 0 is for the call
 };

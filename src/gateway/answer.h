@@ -20,6 +20,7 @@
 #include <variant>
 #include <vector>
 
+#include "audit/receipt.h"
 #include "store/tenant_id.h"
 
 namespace coffer::gateway {
@@ -39,13 +40,6 @@ enum class RefusalKind {
   kUnavailable,  // [503] not now: draining, no store; retry_after if known
 };
 
-// Of a receipt in the audit log.
-struct LogPosition {
-  uint64_t index = 0;
-  uint64_t size = 0;
-  std::string root;
-};
-
 // One place in the request that is wrong.
 struct RefusalDetail {
   std::string pointer;  // JSON Pointer into the request's body: "/args/code"
@@ -58,8 +52,8 @@ struct Refusal {
   std::string message;  // one line, no host path, no secret
   std::string hint;     // what to do about it; may be empty
   std::optional<std::chrono::milliseconds> retry_after;
-  std::string call_id;             // the call that has a receipt of this refusal; may be empty
-  std::optional<LogPosition> log;  // of that receipt
+  std::string call_id;  // the call that has a receipt of this refusal; may be empty
+  std::optional<audit::LogPosition> log;  // of that receipt
   std::vector<RefusalDetail> details;
 };
 

@@ -10,10 +10,11 @@
 
 #include "base/clock.h"
 #include "store/call_identity.h"
+#include "store/role.h"
 
 namespace coffer::gateway {
 
-enum class Role { kAgent, kApprover, kOperator, kAuditor };
+using store::Role;
 
 struct Identity {
   store::TenantId tenant = store::TenantId::None();

@@ -8,7 +8,6 @@
 
 #include "base/json.h"
 #include "gateway/http/names.h"
-#include "gateway/http/words.h"
 
 namespace coffer::gateway {
 namespace {
@@ -90,7 +89,7 @@ Status CheckTimes(const Json& claims, Nanos now, std::chrono::seconds leeway) {
 
 std::optional<Role> RoleOf(const JwtConfig& config, const std::string& value) {
   if (config.role_map.empty()) {
-    return FindRole(value);
+    return store::FindRole(value);
   }
   for (const auto& [name, role] : config.role_map) {
     if (name == value) {

@@ -87,18 +87,18 @@ struct ApprovalView {
   Nanos expires_at{0};
 };
 
-enum class CallState { kQueued, kGated, kRunning, kFinished };
+enum class CallProgress { kQueued, kGated, kRunning, kFinished };
 
 // What the caller may see of a call. A denied call is a CallView with outcome "denied", not a Refusal.
 struct CallView {
   store::CallIdentity identity;  // POST shows the call's id; GET also tool, session and parent
-  CallState state = CallState::kFinished;
+  CallProgress state = CallProgress::kFinished;
   std::string
       outcome;  // success | error | denied | gated | terminated | unknown; "" while queued or running
   std::optional<CallResult> result;
   std::optional<CallError> error;
   std::vector<audit::Denial> denials;
-  std::optional<LogPosition> log;
+  std::optional<audit::LogPosition> log;
   std::optional<ApprovalView> approval;  // when gated
   bool replayed = false;  // the stored result of an earlier request with this Idempotency-Key
   std::optional<int64_t> retry_after;  // seconds, of a denial that waiting helps against
@@ -446,8 +446,8 @@ class Service {
 
   // Of calls that run now. The decision answers with the request that it was about.
   virtual void ListAccess(const Identity& who, Reply<std::vector<AccessView>> reply) = 0;
-  virtual void DecideAccess(const Identity& who, const std::string& access_id,
-                            AccessDecision decision, Reply<AccessView> reply) = 0;
+  virtual void DecideAccess(const Identity& who, const std::string& access_id, AccessGrant decision,
+                            Reply<AccessView> reply) = 0;
 
   virtual void ListSwitches(const Identity& who, Reply<std::vector<SwitchView>> reply) = 0;
   virtual void SetSwitch(const Identity& who, const SwitchTarget& target, const std::string& reason,

@@ -175,29 +175,6 @@ bool IsAgentName(std::string_view text) {
          std::all_of(text.begin(), text.end(), [](char c) { return c > ' ' && c < 127; });
 }
 
-std::string_view RoleName(Role role) {
-  switch (role) {
-    case Role::kAgent:
-      return "agent";
-    case Role::kApprover:
-      return "approver";
-    case Role::kOperator:
-      return "operator";
-    case Role::kAuditor:
-      return "auditor";
-  }
-  return "agent";
-}
-
-std::optional<Role> FindRole(std::string_view name) {
-  for (const Role role : {Role::kAgent, Role::kApprover, Role::kOperator, Role::kAuditor}) {
-    if (RoleName(role) == name) {
-      return role;
-    }
-  }
-  return std::nullopt;
-}
-
 Result<NewKey> CreateKey(Store& store, const TenantId& tenant, const KeyRequest& request) {
   Core& core = store.core();
   return core.Write(Durability::kOnDisk,

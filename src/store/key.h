@@ -15,13 +15,10 @@
 #include <vector>
 
 #include "store/page.h"
+#include "store/role.h"
 #include "store/tenant.h"
 
 namespace coffer::store {
-
-enum class Role : uint8_t { kAgent, kApprover, kOperator, kAuditor };
-std::string_view RoleName(Role role);
-std::optional<Role> FindRole(std::string_view name);
 
 // What an agent may be called, wherever it comes from: 1 to 128 printable ASCII characters, no spaces. A token's agent
 // has a narrower name (gateway/http/names.h).

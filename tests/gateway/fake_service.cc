@@ -20,7 +20,7 @@ CallView Done(std::string stdout_text) {
   call.identity.call_id = kCallId;
   call.outcome = "success";
   call.result = CallResult{.stdout_text = std::move(stdout_text), .exit_code = 0};
-  call.log = LogPosition{7, 8, "sha256:abc"};
+  call.log = audit::LogPosition{7, 8, "sha256:abc"};
   call.identity.tool = "echo";
   call.requested_at = std::chrono::seconds(1'700'000'000);
   return call;
@@ -181,7 +181,7 @@ void FakeService::Submit(const Identity& who, CallRequest request, Reply<CallVie
   if (!request.wait) {
     CallView call;
     call.identity.call_id = kCallId;
-    call.state = CallState::kQueued;
+    call.state = CallProgress::kQueued;
     reply(std::move(call));
   } else if (request.tool == "echo") {
     reply(Done(request.args_json));
@@ -197,7 +197,7 @@ void FakeService::Submit(const Identity& who, CallRequest request, Reply<CallVie
   } else if (request.tool == "gated") {
     CallView call;
     call.identity.call_id = kCallId;
-    call.state = CallState::kGated;
+    call.state = CallProgress::kGated;
     call.outcome = "gated";
     call.approval = ApprovalView{"a1", "sha256:d", "/console/approvals/a1",
                                  std::chrono::seconds(1'700'000'900)};
@@ -266,7 +266,7 @@ void FakeService::CancelCall(const Identity& who, const std::string& call_id,
   }
   CallView call;
   call.identity.call_id = call_id;
-  call.state = CallState::kRunning;
+  call.state = CallProgress::kRunning;
   reply(std::move(call));
 }
 
@@ -546,7 +546,7 @@ void FakeService::ListAccess(const Identity& who, Reply<std::vector<AccessView>>
 }
 
 void FakeService::DecideAccess(const Identity& who, const std::string& access_id,
-                               AccessDecision /*decision*/, Reply<AccessView> reply) {
+                               AccessGrant /*decision*/, Reply<AccessView> reply) {
   Note(who, "DecideAccess");
   AccessView view;
   view.id = access_id;

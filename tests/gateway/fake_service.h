@@ -89,7 +89,7 @@ class FakeService : public Service {
   void SetSwitch(const Identity& who, const SwitchTarget& target, const std::string& reason,
                  Reply<SwitchView> reply) override;
   void ListAccess(const Identity& who, Reply<std::vector<AccessView>> reply) override;
-  void DecideAccess(const Identity& who, const std::string& access_id, AccessDecision decision,
+  void DecideAccess(const Identity& who, const std::string& access_id, AccessGrant decision,
                     Reply<AccessView> reply) override;
   void ClearSwitch(const Identity& who, const SwitchTarget& target, Reply<Nothing> reply) override;
   void GetMetrics(const Identity& who, Reply<std::string> reply) override;

@@ -22,16 +22,11 @@
 
 #include "audit/log/records.h"
 #include "audit/log/signer.h"
+#include "audit/receipt.h"
 #include "base/clock.h"
 #include "base/result.h"
 
 namespace coffer::audit {
-
-struct LogPosition {
-  uint64_t index = 0;  // of the record: its seq
-  uint64_t size = 0;   // records in the log, as of the checkpoint that covers it
-  std::string root;    // of those, hex
-};
 
 struct Appended {
   LogPosition position;

@@ -12,11 +12,11 @@ namespace {
 
 Response CallResponse(CallView& call, bool wait) {
   Response response;
-  if (call.state == CallState::kFinished) {
+  if (call.state == CallProgress::kFinished) {
     response = JsonResponse(200, FormatCallResult(call));
   } else {
     response = JsonResponse(202, FormatCallAccepted(call));
-    if (!wait && call.state != CallState::kGated) {
+    if (!wait && call.state != CallProgress::kGated) {
       response.headers.push_back({"Preference-Applied", "respond-async"});
     }
   }

@@ -49,7 +49,7 @@ void PostProcess(const std::shared_ptr<Exchange>& exchange, Respond respond) {
     exchange->api->service.Submit(
         exchange->who, std::move(request),
         Answering<CallView>(exchange, respond, [begun](CallView& call) {
-          if (call.state == CallState::kFinished) {
+          if (call.state == CallProgress::kFinished) {
             Response response = JsonResponse(200, FormatCallResult(call));
             response.headers.push_back({"Location", "/v1/calls/" + call.identity.call_id});
             if (call.retry_after) {

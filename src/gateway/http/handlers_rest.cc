@@ -190,12 +190,12 @@ void GetAccess(const std::shared_ptr<Exchange>& exchange, Respond respond) {
 }
 
 void PostAccess(const std::shared_ptr<Exchange>& exchange, Respond respond) {
-  const auto decide = [exchange, respond](AccessDecision decision) {
+  const auto decide = [exchange, respond](AccessGrant decision) {
     exchange->api->service.DecideAccess(
         exchange->who, exchange->Value("access_id"), std::move(decision),
         Answering<AccessView>(exchange, respond, 200, FormatAccess));
   };
-  WithBody<AccessDecision>(exchange, respond, ParseAccessBody, decide);
+  WithBody<AccessGrant>(exchange, respond, ParseAccessBody, decide);
 }
 
 void GetSwitches(const std::shared_ptr<Exchange>& exchange, Respond respond) {

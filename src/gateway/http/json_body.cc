@@ -12,7 +12,6 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "gateway/http/names.h"
-#include "gateway/http/words.h"
 #include "policy/manifest/manifest.h"
 #include "policy/manifest/mistake.h"
 #include "policy/reason.h"
@@ -297,7 +296,7 @@ Answer<KeyRequest> ParseKeyBody(std::string_view text, const HttpLimits& limits)
   }
   Members& members = read.value();
   KeyRequest request;
-  const std::optional<Role> role = FindRole(members.Text("role").value_or(""));
+  const std::optional<Role> role = store::FindRole(members.Text("role").value_or(""));
   if (!role.has_value()) {
     members.Wrong("role", "must be one of agent, approver, operator, auditor");
   }
@@ -316,14 +315,14 @@ Answer<KeyRequest> ParseKeyBody(std::string_view text, const HttpLimits& limits)
   return request;
 }
 
-Answer<AccessDecision> ParseAccessBody(std::string_view text, const HttpLimits& limits) {
+Answer<AccessGrant> ParseAccessBody(std::string_view text, const HttpLimits& limits) {
   constexpr uint64_t kMostMinutes = uint64_t{24} * 60;
   Answer<Members> read = Members::Read(text, limits);
   if (!read.ok()) {
     return read.refusal();
   }
   Members& members = read.value();
-  AccessDecision decision;
+  AccessGrant decision;
   const std::string word = members.Text("decision").value_or("");
   if (word != "grant" && word != "deny") {
     members.Wrong("decision", "must be grant or deny");

@@ -26,7 +26,7 @@ Answer<CallRequest> ParseProcessBody(std::string_view text, const HttpLimits& li
 Answer<int> ParseSignalBody(std::string_view text, const HttpLimits& limits);
 Answer<KeyRequest> ParseKeyBody(std::string_view text, const HttpLimits& limits);
 // What an operator says to a request for access.
-Answer<AccessDecision> ParseAccessBody(std::string_view text, const HttpLimits& limits);
+Answer<AccessGrant> ParseAccessBody(std::string_view text, const HttpLimits& limits);
 // The reason of a kill switch.
 Answer<std::string> ParseSwitchBody(std::string_view text, const HttpLimits& limits);
 

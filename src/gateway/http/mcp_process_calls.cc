@@ -72,7 +72,7 @@ void McpServiceHost::StartProcess(const McpCall& call, const ProcessAsk& ask) {
   request.ports = ask.ports;
   client_.api->service.Submit(
       client_.who, std::move(request), Answering<CallView>(call.id, [ask](CallView& view) -> Made {
-        if (view.state == CallState::kFinished) {
+        if (view.state == CallProgress::kFinished) {
           return McpToolResult(McpReplyOf(std::move(view)));
         }
         return ProcessResultJson({{view.identity.call_id, ask.command, ask.ports, true}},

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/json.h"
+#include "call/tool_call.h"
 #include "gateway/http/message.h"
 
 namespace coffer::gateway {
@@ -51,13 +52,6 @@ int StatusOf(RefusalKind kind) {
   return 500;
 }
 
-Json LogJson(const std::optional<LogPosition>& log) {
-  if (!log.has_value()) {
-    return nullptr;
-  }
-  return {{"index", log->index}, {"size", log->size}, {"root", log->root}};
-}
-
 Problem FromRefusal(const Refusal& refusal) {
   Problem problem =
       MakeProblem(StatusOf(refusal.kind), refusal.code.empty() ? "internal" : refusal.code,
@@ -97,7 +91,7 @@ std::string FormatProblem(const Problem& problem) {
     json["call_id"] = problem.call_id;
   }
   if (problem.log.has_value()) {
-    json["log"] = LogJson(problem.log);
+    json["log"] = call::LogJson(problem.log);
   }
   if (problem.retry_after.has_value()) {
     json["retry_after"] = *problem.retry_after;

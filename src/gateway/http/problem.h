@@ -24,7 +24,7 @@ struct Problem {
   std::string hint;
   std::optional<uint64_t> retry_after;  // whole seconds, at least 1
   std::string call_id;
-  std::optional<LogPosition> log;
+  std::optional<audit::LogPosition> log;
   std::vector<RefusalDetail> details;
   std::string allow;         // 405: the methods there are
   std::string authenticate;  // 401: WWW-Authenticate
@@ -34,9 +34,6 @@ struct Problem {
 Problem MakeProblem(int status, std::string_view code, std::string detail, std::string hint = {});
 // The same, and the connection ends: what follows on it cannot be trusted to be a request.
 Problem FatalProblem(int status, std::string_view code, std::string detail, std::string hint = {});
-
-// Where its receipt is: {"index", "size", "root"}, or null. In every result and in every refusal that has a receipt.
-Json LogJson(const std::optional<LogPosition>& log);
 
 // The status for each kind is beside it in service.h.
 Problem FromRefusal(const Refusal& refusal);

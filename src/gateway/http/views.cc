@@ -6,6 +6,7 @@
 
 #include "base/json.h"
 #include "base/json_text.h"
+#include "call/tool_call.h"
 #include "gateway/http/names.h"
 #include "gateway/http/problem.h"
 #include "gateway/http/words.h"
@@ -88,7 +89,7 @@ JsonPieces CallPieces(CallView& call, const Json& more) {
   out.Raw(R"(,"result":)");
   AddResult(call, out);
   Json rest = {
-      {"error", CallErrorOf(call)}, {"denials", DenialsOf(call)}, {"log", LogJson(call.log)}};
+      {"error", CallErrorOf(call)}, {"denials", DenialsOf(call)}, {"log", call::LogJson(call.log)}};
   if (call.retry_after) {
     rest["retry_after"] = *call.retry_after;
   }
@@ -272,7 +273,7 @@ JsonPieces PageOf(const char* name, Page<T>& page, Json (*format)(const T&)) {
 JsonPieces FormatCallResult(CallView& call) { return CallPieces(call, Json::object()); }
 
 std::string FormatCallAccepted(const CallView& call) {
-  if (call.state == CallState::kGated) {
+  if (call.state == CallProgress::kGated) {
     return PrintJson(
         {{"call_id", call.identity.call_id}, {"outcome", "gated"}, {"approval", ApprovalOf(call)}});
   }

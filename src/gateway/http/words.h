@@ -10,10 +10,7 @@
 
 namespace coffer::gateway {
 
-std::string_view RoleName(Role role);
-std::optional<Role> FindRole(std::string_view name);
-
-std::string_view StateName(CallState state);
+std::string_view StateName(CallProgress state);
 
 std::string_view ScopeName(SwitchTarget::Scope scope);
 std::optional<SwitchTarget::Scope> FindScope(std::string_view name);

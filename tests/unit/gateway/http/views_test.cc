@@ -35,7 +35,7 @@ CallView Call() {
   call.result = CallResult{"out\xff", "err", std::nullopt, 9, R"({"a":1})"};
   call.error = CallError{"policy.schema", "no"};
   call.denials.push_back({"policy", "call", "t", "r", "why", "", 2});
-  call.log = LogPosition{1, 2, "sha256:x"};
+  call.log = audit::LogPosition{1, 2, "sha256:x"};
   return call;
 }
 
