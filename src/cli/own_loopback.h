@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// `coffer run --allow 127.0.0.1:5432 -- psql -h 127.0.0.1`: inside, that address is the command's own.
+// A note for a command that failed and that was allowed a loopback address, as in `coffer run --allow 127.0.0.1:5432 -- psql
+// -h 127.0.0.1`. A boundary has a loopback of its own, so programs inside never reach the host's.
 #pragma once
 
 #include <string>

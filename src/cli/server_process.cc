@@ -164,7 +164,7 @@ int ServerProcess::Stop() {
     Handle(polled, [](std::string_view) {});
   }
   pid_ = -1;
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : kExitSignalled + WTERMSIG(status);
 }
 
 }  // namespace coffer::cli

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A script that reads OPENAI_API_KEY, which its caller has set. Nothing of the caller's environment is passed on.
+// A note for a command that failed and that names a variable of the caller's environment, such as OPENAI_API_KEY. A boundary
+// gets none of the caller's variables, so the command did not find it.
 #pragma once
 
 #include <string>

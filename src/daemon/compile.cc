@@ -18,10 +18,10 @@
 #include "base/sys.h"
 #include "base/wire_bytes.h"
 #include "call/config_ceilings.h"
+#include "call/config_file.h"
 #include "call/make_table.h"
 #include "call/tool_shelf.h"
 #include "call/warden/protocol.h"
-#include "daemon/config_file.h"
 #include "daemon/operator_files.h"
 #include "daemon/role.h"
 #include "policy/manifest/mistake.h"
@@ -60,12 +60,12 @@ void SayWhatDoesNotLoad(const call::ToolShelf& shelf) {
 // root may read is read before the privilege is given up; of that the configuration is parsed there,
 // since it names a file of secrets.
 Status Compile(const Config& config, uint64_t before_size, CompileScope scope) {
-  FileConfig file;
+  call::FileConfig file;
   std::string never_send;
   if (scope == CompileScope::kAll) {
     TRY_ASSIGN(const std::optional<std::string> text, ReadConfigFile(config));
     if (text) {
-      TRY_ASSIGN(file, ReadConfigText(*text, config.file));
+      TRY_ASSIGN(file, call::ReadConfigText(*text, config.file));
     }
     TRY_ASSIGN(never_send, call::LoadNeverSend(file.egress, config.operator_uid));
   }

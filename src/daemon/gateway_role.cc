@@ -13,11 +13,11 @@
 #include "base/print.h"
 #include "base/sys.h"
 #include "base/thread_priority.h"
+#include "call/config_file.h"
 #include "call/ladder.h"
 #include "call/recorder.h"
 #include "call/tool_shelf.h"
 #include "call/warden/launcher.h"
-#include "daemon/config_file.h"
 #include "daemon/deliver.h"
 #include "daemon/operator_files.h"
 #include "daemon/receivers.h"
@@ -53,12 +53,12 @@ Result<Jwt> JwtOf(const Config& config, const OperatorFiles& files) {
   return gateway::JwtVerifier::Make(std::move(jwt));
 }
 
-Result<FileConfig> ConfigOf(const Config& config, const OperatorFiles& files) {
-  return files.config ? ReadConfigText(*files.config, config.file) : FileConfig{};
+Result<call::FileConfig> ConfigOf(const Config& config, const OperatorFiles& files) {
+  return files.config ? call::ReadConfigText(*files.config, config.file) : call::FileConfig{};
 }
 
 Result<gateway::ServerConfig> ServerConfigOf(const Config& config, const OperatorFiles& files,
-                                             const FileConfig& rules) {
+                                             const call::FileConfig& rules) {
   gateway::ServerConfig made;
   made.tcp.push_back({config.host, config.port});
   // Others may knock only if some of them are to be let in; the kernel says who they are either way.
@@ -75,7 +75,7 @@ Result<gateway::ServerConfig> ServerConfigOf(const Config& config, const Operato
 }
 
 // The changed keys that only a restart applies; empty if there is none.
-std::string NeedRestart(const FileConfig& now, const FileConfig& wanted) {
+std::string NeedRestart(const call::FileConfig& now, const call::FileConfig& wanted) {
   std::string keys;
   const auto add = [&](bool changed, const char* key) {
     keys += !changed ? "" : keys.empty() ? key : std::string(", ") + key;
@@ -94,7 +94,7 @@ Status Reload(const Config& config, int from_monitor, gateway::Server& server,
     return {};
   }
   const OperatorFiles& files = *sent;
-  TRY_ASSIGN(FileConfig parsed, ConfigOf(config, files));
+  TRY_ASSIGN(call::FileConfig parsed, ConfigOf(config, files));
   if (const std::string keys = NeedRestart(*live_config.current(), parsed); !keys.empty()) {
     return Refused("policy.config",
                    fmt::format("{}: {} changed, which needs a restart; nothing was reloaded",
@@ -148,7 +148,7 @@ Status ServeGateway(const Config& config, const GatewaySockets& sockets) {
   options.owner = ::geteuid();
   DaemonService service(context, options);
   TRY_ASSIGN(const OperatorFiles files, ReadOperatorFiles(config));
-  TRY_ASSIGN(FileConfig rules, ConfigOf(config, files));
+  TRY_ASSIGN(call::FileConfig rules, ConfigOf(config, files));
   TRY_ASSIGN(const egress::AddressGuard guard, GuardOf(rules));
   TRY_ASSIGN(const std::vector<egress::Receiver> receivers,
              egress::ReceiversOf(rules.webhooks, rules.otlp, guard));
@@ -220,7 +220,7 @@ Status ServeGateway(const Config& config, const GatewaySockets& sockets) {
   call::LadderOptions ladder_options;
   ladder_options.sessions = context.sessions;
   ladder_options.quotas = [&context](const store::TenantId& tenant) {
-    const std::shared_ptr<const FileConfig> now = context.live_config.current();
+    const std::shared_ptr<const call::FileConfig> now = context.live_config.current();
     store::Quotas quotas = now->QuotasOf(tenant);
     quotas.stored_bytes = now->RulesOf(tenant).storage.Records(context.reserve.disk_bytes());
     return quotas;

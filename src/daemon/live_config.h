@@ -7,25 +7,25 @@
 #include <memory>
 #include <mutex>
 
-#include "daemon/config_file.h"
+#include "call/config_file.h"
 
 namespace coffer::daemon {
 
 class LiveConfig {
  public:
-  std::shared_ptr<const FileConfig> current() const {
+  std::shared_ptr<const call::FileConfig> current() const {
     const std::lock_guard lock(mutex_);
     return current_;
   }
-  void Replace(FileConfig config) {
-    auto made = std::make_shared<const FileConfig>(std::move(config));
+  void Replace(call::FileConfig config) {
+    auto made = std::make_shared<const call::FileConfig>(std::move(config));
     const std::lock_guard lock(mutex_);
     current_ = std::move(made);
   }
 
  private:
   mutable std::mutex mutex_;
-  std::shared_ptr<const FileConfig> current_ = std::make_shared<const FileConfig>();
+  std::shared_ptr<const call::FileConfig> current_ = std::make_shared<const call::FileConfig>();
 };
 
 }  // namespace coffer::daemon

@@ -10,7 +10,7 @@ namespace {
 
 constexpr uint32_t kFlushEvery = 20;  // ticks: five seconds
 
-bool Same(const AnomalyConfig& a, const AnomalyConfig& b) {
+bool Same(const call::AnomalyConfig& a, const call::AnomalyConfig& b) {
   return a.enabled == b.enabled && a.window == b.window && a.deviations == b.deviations &&
          a.rate_factor == b.rate_factor;
 }
@@ -95,7 +95,7 @@ void Meter::Tick() {
     return;
   }
   LearnTools();
-  const AnomalyConfig wanted = live_config_->current()->anomaly;
+  const call::AnomalyConfig wanted = live_config_->current()->anomaly;
   std::shared_ptr<watch::Anomalies> flushed;
   {
     const std::lock_guard lock(mutex_);

@@ -69,7 +69,7 @@ class Meter {
   std::function<RecorderCounts()> recorder_;
 
   mutable std::mutex mutex_;  // of what follows
-  AnomalyConfig in_force_;
+  call::AnomalyConfig in_force_;
   std::shared_ptr<watch::Anomalies> anomalies_;  // null: switched off, or not begun
   uint32_t ticks_ = 0;
 };

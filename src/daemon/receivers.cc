@@ -11,7 +11,7 @@
 
 namespace coffer::daemon {
 
-Result<egress::AddressGuard> GuardOf(const FileConfig& file,
+Result<egress::AddressGuard> GuardOf(const call::FileConfig& file,
                                      egress::AddressGuard::IsOwn is_own_now) {
   std::vector<policy::AddressRange> open;
   for (const std::string& range : file.egress.egress.addresses) {
@@ -26,7 +26,7 @@ Result<Receivers> LoadReceivers(const Config& config) {
   if (!text) {
     return receivers;
   }
-  TRY_ASSIGN(const FileConfig file, ReadConfigText(*text, config.file));
+  TRY_ASSIGN(const call::FileConfig file, call::ReadConfigText(*text, config.file));
   TRY_ASSIGN(receivers.guard, GuardOf(file, egress::IsOwnAddressNow));
   TRY_ASSIGN(std::vector<egress::Receiver> named,
              egress::ReceiversOf(file.webhooks, file.otlp, receivers.guard));

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "base/result.h"
+#include "call/config_file.h"
 #include "daemon/config.h"
-#include "daemon/config_file.h"
 #include "egress/address_guard.h"
 #include "egress/secrets.h"
 
@@ -19,7 +19,7 @@ struct Receivers {
   egress::AddressGuard guard;               // before each of their addresses
 };
 // Opens the ranges of dangerously_addresses. `is_own_now` as AddressGuard has it.
-Result<egress::AddressGuard> GuardOf(const FileConfig& file,
+Result<egress::AddressGuard> GuardOf(const call::FileConfig& file,
                                      egress::AddressGuard::IsOwn is_own_now = nullptr);
 // None if there is no configuration file.
 Result<Receivers> LoadReceivers(const Config& config);

@@ -251,7 +251,7 @@ std::optional<gateway::Refusal> DaemonService::FindMistake(const store::TenantId
     }
     case gateway::SwitchTarget::Scope::kAgent: {
       known = store::AgentIsKnown(context_.store(), tenant, target.name);
-      const std::shared_ptr<const FileConfig> config = context_.live_config.current();
+      const std::shared_ptr<const call::FileConfig> config = context_.live_config.current();
       if (known.ok() && !*known) {
         known = std::any_of(config->peers.begin(), config->peers.end(), [&](const auto& peer) {
           return peer.tenant == tenant && peer.agent == target.name;

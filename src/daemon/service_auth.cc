@@ -96,8 +96,8 @@ void DaemonService::AuthenticatePeer(uid_t uid, gateway::Reply<gateway::Identity
                             name, true});
     return;
   }
-  const std::shared_ptr<const FileConfig> rules = context_.live_config.current();
-  const PeerConfig* const peer = rules->FindPeer(uid);
+  const std::shared_ptr<const call::FileConfig> rules = context_.live_config.current();
+  const call::PeerConfig* const peer = rules->FindPeer(uid);
   if (peer == nullptr) {
     reply(Unauthenticated("a key is needed: the configuration has no [[peer]] with your uid"));
     return;

@@ -53,7 +53,7 @@ void DaemonService::CreateSession(const gateway::Identity& who, gateway::Session
           asked.lifetime = *request.lifetime;
         }
         asked.label = request.label;
-        const std::shared_ptr<const FileConfig> config = context_.live_config.current();
+        const std::shared_ptr<const call::FileConfig> config = context_.live_config.current();
         const call::TenantRules& rules = config->RulesOf(who.tenant);
         // What the operator allows a session, or less.
         asked.budget = rules.session_budget;

@@ -93,7 +93,7 @@ void DaemonService::PruneOld() {
   if (!tenants.ok()) {
     return;
   }
-  const std::shared_ptr<const FileConfig> rules = context_.live_config.current();
+  const std::shared_ptr<const call::FileConfig> rules = context_.live_config.current();
   for (const store::Tenant& tenant : *tenants) {
     const store::Retention& retention = rules->RulesOf(tenant.id).retention;
     const Result<store::Pruned> gone = context_.recorder().Prune(tenant.id, retention);
@@ -115,7 +115,7 @@ void DaemonService::KeepRoom() {
   if (!tenants.ok()) {
     return;
   }
-  const std::shared_ptr<const FileConfig> config = context_.live_config.current();
+  const std::shared_ptr<const call::FileConfig> config = context_.live_config.current();
   for (const store::Tenant& tenant : *tenants) {
     const uint64_t most = config->RulesOf(tenant.id).storage.Records(context_.reserve.disk_bytes());
     for (int part = 0; part < kPartsAtOnce; ++part) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Reading and writing the kernel's small control files, in three system calls each and without building an Error:
-// on the hot path a missing file is an answer, not a failure. `dir` and `name` are as for openat(2).
+// on the hot path a missing file is an answer, not a failure. `dir` and `name` are as for openat(2). And when the counters of
+// events need no look.
 #pragma once
 
 #include <sys/types.h>
@@ -28,5 +29,13 @@ uint64_t KeyedNumber(std::string_view text, std::string_view key, char separator
 
 // Pids with one character between them. Those that are 0, processes outside our pid namespace, are left out.
 std::vector<pid_t> ParsePids(std::string_view text);
+
+// The kernel invokes the OOM killer when a charge does not fit under the cap. Charges are at most a huge page (2 MiB,
+// or 32 MiB with 16 KiB pages); so while the peak is below half the cap, and that half is larger than any charge, there
+// was none. Spares a file on the way of every ordinary call.
+constexpr bool OomPossible(uint64_t peak, uint64_t cap) {
+  constexpr uint64_t kLargestCharge = 32ULL << 20;
+  return peak >= cap / 2 || cap - peak <= kLargestCharge;
+}
 
 }  // namespace coffer::limits

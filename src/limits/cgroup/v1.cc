@@ -9,7 +9,6 @@
 
 #include "base/sys.h"
 #include "limits/cgroup/control_file.h"
-#include "limits/cgroup/events.h"
 
 namespace coffer::limits {
 namespace {

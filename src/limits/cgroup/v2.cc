@@ -10,7 +10,6 @@
 
 #include "base/sys.h"
 #include "limits/cgroup/control_file.h"
-#include "limits/cgroup/events.h"
 #include "limits/cgroup/mounts.h"
 #include "limits/cgroup/name.h"
 

@@ -30,7 +30,7 @@ class MeterTest : public store::StoreTest {
     return receipt;
   }
   void Configure(bool enabled, uint64_t deviations = 2) {
-    FileConfig config;
+    call::FileConfig config;
     config.anomaly.enabled = enabled;
     config.anomaly.deviations = deviations;
     live_config_.Replace(std::move(config));

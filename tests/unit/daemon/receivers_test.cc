@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/config_file.h"
+#include "call/config_file.h"
 #include "egress/deliver_receiver.h"
 #include "egress/dial.h"
 #include "egress/secrets.h"
@@ -19,7 +19,7 @@ namespace {
 const egress::AddressGuard kStrict;
 
 Result<std::vector<egress::Receiver>> Webhook(const std::string& url) {
-  FileConfig config;
+  call::FileConfig config;
   config.webhooks.push_back({url, "", {}});
   return egress::ReceiversOf(config.webhooks, config.otlp, kStrict);
 }
@@ -99,13 +99,13 @@ TEST(DeliverReceiver, NamesAreStableAndSayNothing) {
   EXPECT_NE(one.name, Webhook("https://hooks.example.com/other").value().front().name);
   EXPECT_FALSE(test::Contains(one.name, "token"));
   EXPECT_FALSE(test::Contains(one.name, "example"));
-  FileConfig twice;
+  call::FileConfig twice;
   twice.webhooks = {{"https://a.example/", "", {}}, {"https://a.example/", "", {}}};
   EXPECT_FALSE(egress::ReceiversOf(twice.webhooks, twice.otlp, kStrict).ok());
 }
 
 TEST(DeliverReceiver, ACollectorGetsItsPathAndKeepsItsSecretsOffTheWire) {
-  FileConfig config;
+  call::FileConfig config;
   config.otlp.endpoint = "http://collector.example:4318";
   EXPECT_EQ(egress::ReceiversOf(config.webhooks, config.otlp, kStrict).value().front().target,
             "/v1/traces");

@@ -8,7 +8,7 @@
 #include "isolation/runtime/program.h"
 #include "isolation/runtime/relocate.h"
 #include "isolation/runtime/runtime.h"
-#include "temp_dir.h"
+#include "tests/support/temp_dir.h"
 
 namespace coffer::isolation {
 namespace {
@@ -75,7 +75,7 @@ TEST(Command, WhatIsNotThereIs127) {
 }
 
 TEST(Command, WhatCannotBeRunIs126) {
-  const TempDir dir;
+  const test::TempDir dir;
   const auto expect = [](const std::string& path, const std::string& reason) {
     const Error error = CommandError({path});
     EXPECT_EQ(error.kind, ErrorKind::kNotExecutable) << path;
@@ -102,7 +102,7 @@ TEST(Command, WhatCannotBeRunIs126) {
 }
 
 TEST(Command, TheFixedPathComesBeforeTheCallers) {
-  const TempDir dir;
+  const test::TempDir dir;
   dir.Write("true", "#!/bin/sh\n", 0755);
   dir.Write("coffer-test-only-here", MakeElf({}), 0755);
   dir.Write("coffer-test-no-x", "", 0644);
@@ -129,7 +129,7 @@ TEST(Command, LinksAreFollowedAndTheNameStays) {
 }
 
 TEST(Command, AScriptBringsItsInterpreterAndItself) {
-  const TempDir dir;
+  const test::TempDir dir;
   const std::string script = dir.Write("tool", "#!/bin/sh -e\necho \"got $1\"\n", 0755);
   const Result<Command> command = ResolveCommand({script, "one"}, {}, kFresh);
   ASSERT_TRUE(command.ok()) << command.error().message;
@@ -147,7 +147,7 @@ TEST(Command, AScriptBringsItsInterpreterAndItself) {
 }
 
 TEST(Command, AScriptWhoseInterpreterIsAScript) {
-  const TempDir dir;
+  const test::TempDir dir;
   const std::string inner = dir.Write("inner", "#!/bin/sh\necho \"inner $1\"\n", 0755);
   const std::string outer = dir.Write("outer", "#!" + inner + "\n", 0755);
   const Result<Command> command = ResolveCommand({outer, "x"}, {}, kFresh);
@@ -159,7 +159,7 @@ TEST(Command, AScriptWhoseInterpreterIsAScript) {
 }
 
 TEST(Command, BadInterpretersAreNamed) {
-  const TempDir dir;
+  const test::TempDir dir;
   const Error missing = CommandError({dir.Write("a", "#!/no/such/interpreter\n", 0755)});
   EXPECT_EQ(missing.kind, ErrorKind::kNotFound);
   EXPECT_NE(missing.message.find("/no/such/interpreter"), std::string::npos);
@@ -182,7 +182,7 @@ TEST(Command, NamedRuntimesAreAllThereIs) {
   EXPECT_NE(outside.message.find("not found in the runtime sh"), std::string::npos);
   EXPECT_EQ(CommandError({"/usr/bin/perl"}, {"sh"}).kind, ErrorKind::kNotFound);
   EXPECT_EQ(CommandError({"ls"}, {"nonsense"}).kind, ErrorKind::kRefused);
-  const TempDir dir;
+  const test::TempDir dir;
   const std::string script = dir.Write("s", "#!/bin/sh\n", 0755);
   const Result<Command> by_script = ResolveCommand({script}, {"sh"}, kFresh);
   ASSERT_TRUE(by_script.ok()) << by_script.error().message;
@@ -230,7 +230,7 @@ TEST(Command, AVirtualEnvironmentComesWithItsPackages) {
   if (python.empty()) {
     GTEST_SKIP() << "this host has no python3";
   }
-  const TempDir dir;
+  const test::TempDir dir;
   const std::string version(BaseName(std::filesystem::canonical(python).string()));
   dir.Write("venv/pyvenv.cfg", "home = /usr/bin\ninclude-system-site-packages = false\n");
   dir.Write("venv/lib/" + version + "/site-packages/only_here.py",
@@ -247,7 +247,7 @@ TEST(Command, AVirtualEnvironmentComesWithItsPackages) {
 }
 
 TEST(Script, TheInterpreterComesFromTheFirstLineOrTheEnding) {
-  const TempDir dir;
+  const test::TempDir dir;
   const auto argv = [&](const std::string& name, const std::string& content) {
     const Result<Command> command = ResolveScript(dir.Write(name, content), {}, kFresh);
     EXPECT_TRUE(command.ok()) << command.error().message;
@@ -284,7 +284,7 @@ TEST(Script, AProgramRunsAsItIs) {
 }
 
 TEST(Script, WhatCannotRunIsRefusedWithWhatCan) {
-  const TempDir dir;
+  const test::TempDir dir;
   const Error unknown = ScriptError(dir.Write("notes.txt", "hello\n"));
   EXPECT_EQ(unknown.kind, ErrorKind::kRefused);
   EXPECT_NE(unknown.hint.find(".py .js .mjs .cjs .ts .mts .cts .sh .bash .pl"), std::string::npos);

@@ -7,11 +7,12 @@
 
 #include <cstddef>
 #include <cstring>
+#include <fstream>
+#include <iterator>
 #include <random>
 
 #include "base/unique_fd.h"
 #include "elf_maker.h"
-#include "temp_dir.h"
 
 namespace coffer::isolation {
 namespace {
@@ -163,7 +164,8 @@ TEST(Elf, HugeOffsetsAndCountsDoNoHarm) {
 }
 
 TEST(Elf, MutatedProgramsNeverCrash) {
-  const std::string original = ReadAll("/bin/true");
+  std::ifstream file("/bin/true", std::ios::binary);
+  const std::string original{std::istreambuf_iterator<char>(file), {}};
   ASSERT_GT(original.size(), 1000U);
   std::mt19937 random(20240607);  // NOLINT(cert-msc51-cpp): the same every time
   const UniqueFd fd(::memfd_create("elf", MFD_CLOEXEC));

@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "isolation/runtime/runtime_set.h"
-#include "temp_dir.h"
+#include "tests/support/temp_dir.h"
 
 namespace coffer::isolation {
 
@@ -106,7 +106,7 @@ inline bool Enter() {
 inline InsideResult RunInside(const RuntimeSet& set, const std::string& program,
                               const std::vector<std::string>& argv) {
   InsideResult result;
-  const TempDir root;
+  const test::TempDir root;
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) {
     return result;

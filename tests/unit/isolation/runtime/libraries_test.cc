@@ -9,7 +9,7 @@
 
 #include "elf_maker.h"
 #include "isolation/runtime/program.h"
-#include "temp_dir.h"
+#include "tests/support/temp_dir.h"
 
 namespace coffer::isolation {
 namespace {
@@ -91,7 +91,7 @@ class LibrariesTree : public ::testing::Test {
     return names;
   }
 
-  TempDir dir_;
+  test::TempDir dir_;
 };
 
 TEST_F(LibrariesTree, OriginIsWhereTheObjectLies) {

@@ -7,7 +7,7 @@
 #include <cstring>
 #include <random>
 
-#include "temp_dir.h"
+#include "tests/support/temp_dir.h"
 
 namespace coffer::isolation {
 namespace {
@@ -113,7 +113,7 @@ TEST(LoaderCache, AHugeCountIsDamage) {
 }
 
 TEST(LoaderCache, AFileThatOthersMayWriteIsIgnored) {
-  const TempDir dir;
+  const test::TempDir dir;
   LoaderCache open_to_all;
   open_to_all.Open(dir.Write("cache", Three(), 0666));
   EXPECT_EQ(open_to_all.size(), 0U);

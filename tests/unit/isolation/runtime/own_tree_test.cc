@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "isolation/home_directories.h"
-#include "temp_dir.h"
+#include "tests/support/temp_dir.h"
 
 namespace coffer::isolation {
 namespace {
@@ -17,7 +17,7 @@ std::string TreeOf(const std::string& path) {
 }
 
 TEST(OwnTree, IsTheDirectoryOrThePrefixOfAProgram) {
-  const TempDir dir;
+  const test::TempDir dir;
   EXPECT_EQ(TreeOf(dir.Write("proj/tool", "")), dir.path() + "/proj");
   EXPECT_EQ(TreeOf(dir.Write("venv/bin/python3", "")), dir.path() + "/venv");
   EXPECT_EQ(TreeOf(dir.Write("proj/lib/tool", "")), dir.path() + "/proj/lib");
@@ -26,7 +26,7 @@ TEST(OwnTree, IsTheDirectoryOrThePrefixOfAProgram) {
 TEST(OwnTree, OfTheSystemThereIsNone) { EXPECT_EQ(TreeOf("/usr/bin/env"), ""); }
 
 TEST(OwnTree, NeverAWholeHome) {
-  const TempDir dir;
+  const test::TempDir dir;
   const std::string tool = dir.Write("home/tool", "");
   const std::string script = dir.Write("home/bin/script", "");
   const std::string home = dir.path() + "/home";
@@ -37,7 +37,7 @@ TEST(OwnTree, NeverAWholeHome) {
 }
 
 TEST(OwnTree, AHomeByAnotherNameIsAHome) {
-  const TempDir dir;
+  const test::TempDir dir;
   EXPECT_FALSE(IsAnyHome(dir.path())) << "the control";
   EXPECT_TRUE(IsAnyHome("/root"));
   EXPECT_TRUE(IsAnyHome("/proc/self/root/root"));
@@ -47,7 +47,7 @@ TEST(OwnTree, AHomeByAnotherNameIsAHome) {
 }
 
 TEST(OwnTree, ALinkKeepsTheTreeWhereTheLinkIs) {
-  const TempDir dir;
+  const test::TempDir dir;
   dir.Write("secrets/deploy", "");
   dir.Link("proj/bin/tool", dir.path() + "/secrets/deploy");
   EXPECT_EQ(TreeOf(dir.path() + "/proj/bin/tool"), dir.path() + "/proj/bin")

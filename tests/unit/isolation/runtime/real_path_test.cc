@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <gtest/gtest.h>
 
-#include "temp_dir.h"
+#include "tests/support/temp_dir.h"
 
 namespace coffer::isolation {
 namespace {
@@ -27,7 +27,7 @@ TEST(RealPath, RelativeTargets) {
 }
 
 TEST(RealPath, FollowsLinksAndRemembersThem) {
-  const TempDir dir;
+  const test::TempDir dir;
   const std::string file = dir.Write("usr/bin/dash", "x");
   dir.Link("bin", "usr/bin");
   dir.Link("usr/bin/sh", "dash");
@@ -50,7 +50,7 @@ TEST(RealPath, FollowsLinksAndRemembersThem) {
 }
 
 TEST(RealPath, DotDotIsTheParentOfWhereTheLinkLeads) {
-  const TempDir dir;
+  const test::TempDir dir;
   const std::string wanted = dir.Write("real/lib/x", "right");
   dir.Write("lib/x", "wrong");
   dir.Write("real/bin/program", "");
@@ -61,7 +61,7 @@ TEST(RealPath, DotDotIsTheParentOfWhereTheLinkLeads) {
 }
 
 TEST(RealPath, SaysWhatIsWrong) {
-  const TempDir dir;
+  const test::TempDir dir;
   dir.Link("loop", "loop");
   dir.Link("away", "nowhere");
   dir.Write("file", "");
@@ -76,7 +76,7 @@ TEST(RealPath, SaysWhatIsWrong) {
 }
 
 TEST(RealPath, AFifoDoesNotBlock) {
-  const TempDir dir;
+  const test::TempDir dir;
   ASSERT_EQ(::mkfifo((dir.path() + "/fifo").c_str(), 0600), 0);
   RealPaths paths;
   EXPECT_EQ(paths.Open(dir.path() + "/fifo").error().sys_errno, EACCES);

@@ -7,7 +7,7 @@
 #include <random>
 
 #include "isolation/runtime/runtime.h"
-#include "temp_dir.h"
+#include "tests/support/temp_dir.h"
 
 namespace coffer::isolation {
 namespace {
@@ -41,7 +41,7 @@ class ResolutionCacheTest : public ::testing::Test {
     return {};
   }
 
-  TempDir dir_;
+  test::TempDir dir_;
   std::string watched_;
   std::string cache_dir_;
 };
@@ -194,7 +194,7 @@ TEST(ResolutionBytes, APathThatClimbsIsRefused) {
 }
 
 TEST(ResolutionCache, GivesTheSameAnswerAsResolving) {
-  const TempDir dir;
+  const test::TempDir dir;
   for (const std::string name : {"sh", "python3", "perl"}) {
     const auto fresh = ResolveRuntimes({name}, {.use_cache = false});
     const auto first = ResolveRuntimes({name}, {.cache_dir = dir.path() + "/c"});

@@ -5,7 +5,7 @@
 
 #include "isolation/runtime/loader_cache.h"
 #include "isolation/runtime/runtime.h"
-#include "temp_dir.h"
+#include "tests/support/temp_dir.h"
 
 namespace coffer::isolation {
 namespace {
@@ -43,7 +43,7 @@ TEST(RuntimeSet, MergeKeepsAProgramExecutable) {
 }
 
 TEST(RuntimeSet, FindsByLinks) {
-  const TempDir dir;
+  const test::TempDir dir;
   dir.Write("tree/sub/file", "");
   dir.Link("tree/out", "/etc/hostname");
   RuntimeSet set;

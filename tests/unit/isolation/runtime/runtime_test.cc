@@ -11,7 +11,7 @@
 #include "isolation/runtime/describe.h"
 #include "isolation/runtime/program.h"
 #include "isolation/runtime/real_path.h"
-#include "temp_dir.h"
+#include "tests/support/temp_dir.h"
 
 namespace coffer::isolation {
 namespace {
@@ -67,7 +67,7 @@ print(' '.join(good)))";
   if (python.empty()) {
     GTEST_SKIP() << "this host has no python3";
   }
-  const TempDir dir;
+  const test::TempDir dir;
   const std::string file = dir.Write("list.py", script);
   FILE* const outside = ::popen((python + " " + file).c_str(), "r");
   ASSERT_NE(outside, nullptr);
@@ -234,7 +234,7 @@ TEST(Runtime, UnknownNamesAreRefusedWithTheKnownOnes) {
 }
 
 TEST(Runtime, TheReportHasEveryRuntime) {
-  const TempDir dir;
+  const test::TempDir dir;
   const std::vector<RuntimeReport> reports = DescribeRuntimes({.cache_dir = dir.path() + "/c"});
   ASSERT_EQ(reports.size(), RuntimeNames().size());
   for (const RuntimeReport& report : reports) {

@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include "limits/cgroup/control_file.h"
-#include "limits/cgroup/events.h"
 #include "limits/cgroup/name.h"
 #include "limits/cgroup/v1.h"
 #include "limits/cgroup/v2.h"
