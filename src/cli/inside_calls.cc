@@ -149,7 +149,6 @@ void InsideCalls::Start(InsideCaller& caller, const gateway::McpCall& call) {
     return;
   }
   call::ReadyCall& ready = std::get<call::ReadyCall>(climbed);
-  ready.run.marks_cut = true;
   ready.run.session = run_.session;
   if (!ready.run.tools.empty()) {
     ready.run.tool_calls = budget_.TakeRequests(ready.run.tool_calls);
@@ -209,27 +208,14 @@ bool InsideCalls::HasAny(const InsideCaller& caller) const {
 
 void InsideCalls::AddTo(std::vector<pollfd>* polled) const {
   for (const std::unique_ptr<Running>& running : running_) {
-    for (size_t channel = 0; channel < call::Collector::kChannels; ++channel) {
-      if (running->collector.fd(channel) >= 0) {
-        polled->push_back({running->collector.fd(channel), POLLIN, 0});
-      }
-    }
+    running->collector.AddTo(polled);
   }
 }
 
 void InsideCalls::Handle(const std::vector<pollfd>& polled) {
-  const auto readable = [&](int fd) {
-    return fd >= 0 && std::any_of(polled.begin(), polled.end(), [&](const pollfd& one) {
-             return one.fd == fd && one.revents != 0;
-           });
-  };
   for (auto at = running_.begin(); at != running_.end();) {
     Running& running = **at;
-    for (size_t channel = 0; channel < call::Collector::kChannels; ++channel) {
-      if (readable(running.collector.fd(channel))) {
-        running.collector.Read(channel);
-      }
-    }
+    running.collector.ReadReady(polled);
     if (!running.collector.done()) {
       ++at;
       continue;

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -144,7 +143,6 @@ void McpCalls::Start(const gateway::McpCall& call) {
     return;
   }
   call::ReadyCall& ready = std::get<call::ReadyCall>(climbed);
-  ready.run.marks_cut = true;
   ready.run.session = session_.session.id;
   // Without its ports the call still does what its manifest says; a tool that needs them says so itself.
   const Result<std::vector<UniqueFd>> ports =
@@ -198,27 +196,15 @@ void McpCalls::CancelAll(const std::string& reason) {
 void McpCalls::AddTo(std::vector<pollfd>* polled) const {
   processes_.AddTo(polled);
   for (const std::unique_ptr<Running>& running : running_) {
-    for (size_t channel = 0; channel < call::Collector::kChannels; ++channel) {
-      if (running->collector.fd(channel) >= 0) {
-        polled->push_back({running->collector.fd(channel), POLLIN, 0});
-      }
-    }
+    running->collector.AddTo(polled);
   }
 }
 
 void McpCalls::Handle(const std::vector<pollfd>& polled) {
-  const auto readable = [&](int fd) {
-    return std::any_of(polled.begin(), polled.end(),
-                       [&](const pollfd& one) { return one.fd == fd && one.revents != 0; });
-  };
   processes_.Handle(polled);
   for (auto at = running_.begin(); at != running_.end();) {
     Running& running = **at;
-    for (size_t channel = 0; channel < call::Collector::kChannels; ++channel) {
-      if (running.collector.fd(channel) >= 0 && readable(running.collector.fd(channel))) {
-        running.collector.Read(channel);
-      }
-    }
+    running.collector.ReadReady(polled);
     if (!running.collector.done()) {
       TellProgress(running);
       ++at;

@@ -195,26 +195,19 @@ void McpProcesses::AddPorts(call::RunRequest& run) const {
 
 void McpProcesses::AddTo(std::vector<pollfd>* polled) const {
   for (const std::unique_ptr<Process>& process : processes_) {
-    for (size_t i = 0; process->collector != nullptr && i < call::Collector::kChannels; ++i) {
-      if (process->collector->fd(i) >= 0) {
-        polled->push_back({process->collector->fd(i), POLLIN, 0});
-      }
+    if (process->collector != nullptr) {
+      process->collector->AddTo(polled);
     }
   }
 }
 
 void McpProcesses::Handle(const std::vector<pollfd>& polled) {
-  const auto readable = [&](int fd) {
-    return std::any_of(polled.begin(), polled.end(),
-                       [&](const pollfd& one) { return one.fd == fd && one.revents != 0; });
-  };
   for (const std::unique_ptr<Process>& process : processes_) {
-    for (size_t i = 0; process->collector != nullptr && i < call::Collector::kChannels; ++i) {
-      if (const int fd = process->collector->fd(i); fd >= 0 && readable(fd)) {
-        process->collector->Read(i);
-      }
+    if (process->collector == nullptr) {
+      continue;
     }
-    if (process->collector != nullptr && process->collector->done()) {
+    process->collector->ReadReady(polled);
+    if (process->collector->done()) {
       Settle(*process);
     }
   }

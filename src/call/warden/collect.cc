@@ -58,6 +58,25 @@ void Collector::Read(size_t channel) {
   }
 }
 
+void Collector::AddTo(std::vector<pollfd>* polled) const {
+  for (const Channel& channel : channels_) {
+    if (channel.fd.valid()) {
+      polled->push_back({channel.fd.get(), POLLIN, 0});
+    }
+  }
+}
+
+void Collector::ReadReady(std::span<const pollfd> polled) {
+  for (size_t i = 0; i < kChannels; ++i) {
+    const UniqueFd& fd = channels_[i].fd;
+    if (fd.valid() && std::any_of(polled.begin(), polled.end(), [&](const pollfd& one) {
+          return one.fd == fd.get() && one.revents != 0;
+        })) {
+      Read(i);
+    }
+  }
+}
+
 // Requests for access come before the report, each of fixed size. Only those that wait are kept.
 void Collector::TakeAccess(std::string& report) {
   AccessFrame frame;
@@ -94,22 +113,16 @@ Collected Collector::Take() {
 
 Collected Collect(RunChannels channels, const CollectOptions& options) {
   Collector collector(std::move(channels), options.sink);
+  std::vector<pollfd> waits;
   while (!collector.done()) {
-    pollfd waits[Collector::kChannels + 1] = {};
-    for (size_t i = 0; i < Collector::kChannels; ++i) {
-      waits[i] = {collector.fd(i), POLLIN, 0};  // poll skips what is -1
-    }
-    waits[Collector::kChannels] = {options.signals, POLLIN, 0};
-    const long answer = Syscall(SYS_ppoll, Arg(waits), std::size(waits), 0, 0, 0);
+    waits = {{options.signals, POLLIN, 0}};  // poll skips what is -1
+    collector.AddTo(&waits);
+    const long answer = Syscall(SYS_ppoll, Arg(waits.data()), waits.size(), 0, 0, 0);
     if (answer < 0 && answer != -EINTR) {
       break;
     }
-    for (size_t i = 0; i < Collector::kChannels; ++i) {
-      if (waits[i].revents != 0) {
-        collector.Read(i);
-      }
-    }
-    if (waits[Collector::kChannels].revents != 0) {
+    collector.ReadReady(waits);
+    if (waits[0].revents != 0) {
       TakeSignals(options);
     }
   }

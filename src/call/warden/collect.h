@@ -2,14 +2,18 @@
 //
 // Collects the report and the output of a runner until its channels end.
 //
-// Both callers use it: `coffer call` blocks in Collect, the gateway's loop calls Read when a channel is readable.
+// All callers use it: `coffer call` blocks in Collect, the servers of the command line poll AddTo's descriptors with their own
+// and hand the answer to ReadReady, and the gateway's loop calls Read when a channel is readable.
 // Output is bounded by the runner (the call's own cap); here it is bounded once more, because a runner may have been
 // broken into. Not thread-safe.
 #pragma once
 
+#include <poll.h>
+
 #include <array>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -43,6 +47,10 @@ class Collector {
   int fd(size_t channel) const { return channels_[channel].fd.get(); }
   // Reads once. The channel ends at its end, at an error, or when there is too much.
   void Read(size_t channel);
+  // Adds the channels that have not ended.
+  void AddTo(std::vector<pollfd>* polled) const;
+  // Reads each channel of which poll(2) said something, once. Other descriptors among them are passed over.
+  void ReadReady(std::span<const pollfd> polled);
   bool done() const;
   // Access that the call waits for, as it was asked for; and how one of them is answered. False: the runner is gone.
   const std::vector<egress::AccessNotice>& waiting() const { return waiting_; }
