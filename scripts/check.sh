@@ -39,6 +39,7 @@ step "includes, self-test" python3 scripts/check_includes.py --self-test
 step "includes" python3 scripts/check_includes.py
 step "text, self-test" python3 scripts/check_text.py --self-test
 step "text" python3 scripts/check_text.py
+step "commits, self-test" scripts/check_commits.sh --self-test
 step "shell scripts" shell_scripts
 step "manual page" manual_page
 step "AppArmor profile" scripts/check_apparmor.sh
