@@ -3,7 +3,7 @@
 // A TenantLevel is a cgroup that the boundaries of one tenant of one daemon have in common, so that the kernel first
 // shares the processors between tenants, and then within each. Around the levels of all tenants is one more of the same
 // kind, the level of the daemon's calls: whatever all boundaries do together, the daemon and the rest of the host
-// compete with one cgroup, not with one for each tenant (docs/adr/0080).
+// compete with one cgroup, not with one for each tenant (docs/adr/0082).
 //
 // The first runner makes its directory, and the last one removes it. Each holds a shared lock (flock) on it until its
 // boundary's own cgroups are gone; a runner that then gets an exclusive one is the last. Locks end with their process,
