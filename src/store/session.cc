@@ -104,20 +104,22 @@ Result<Session> CreateSession(Store& store, const TenantId& tenant, const Sessio
     return Refused("policy.session", "a session's label has at most 200 bytes");
   }
   Core& core = store.core();
+  const Nanos now = core.Now();
   Session session;
-  TRY_ASSIGN(session.id, NewId());
+  // Retention compares the id with a time of this clock, not of the wall's.
+  TRY_ASSIGN(session.id, NewId(now));
   session.tenant = tenant;
   session.agent = request.agent;
   session.label = request.label;
-  session.created_at = core.Now();
-  session.ends_at = session.created_at + request.lifetime;
+  session.created_at = now;
+  session.ends_at = now + request.lifetime;
   session.budget = request.budget;
   session.budget.period = Nanos(0);
   session.workspace = "session-" + session.id;
   session.bytes = request.bytes;
   const Status written = core.Write(Durability::kOnDisk, [&](Connection& db) -> Status {
     TRY(CheckTenantIn(db, tenant));
-    TRY(CheckRoom(db, tenant, request, session.created_at));
+    TRY(CheckRoom(db, tenant, request, now));
     return db.Run(
         "INSERT INTO sessions (tenant, id, agent, created_at, ends_at, workspace, most_calls, "
         "most_retries, most_cpu, most_bytes_out, label, most_bytes) "

@@ -4,6 +4,8 @@
 // controls are the same stores with a clock that is simply believed.
 #include "store/store_clock.h"
 
+#include <sqlite3.h>
+
 #include "store/outbox.h"
 #include "tests/unit/store/store_fixture.h"
 
@@ -35,6 +37,34 @@ class ClockTest : public ::testing::Test {
   }
   void Pass(Nanos time) { passed_ += time; }
   void SetClock(Nanos by) { set_ += by; }
+  // After one call in it.
+  void EndASession() {
+    SessionRequest request;
+    request.agent = "bot";
+    const Session session = Must(CreateSession(*store_, a_, request));
+    EXPECT_EQ(session.created_at, store_->Now());
+    AdmitRequest call;
+    call.identity.tenant = a_;
+    call.identity.agent = "bot";
+    call.identity.tool = "python";
+    call.identity.session_id = session.id;
+    EXPECT_EQ(Must(AdmitCall(*store_, call)).verdict, AdmitVerdict::kAdmitted);
+    Must(EndSession(*store_, a_, session.id, "test"));
+  }
+  // How many sessions have spent something.
+  int Spent() {
+    sqlite3* db = nullptr;
+    EXPECT_EQ(::sqlite3_open((dir_ / boot_ + "/coffer.db").c_str(), &db), SQLITE_OK);
+    sqlite3_stmt* count = nullptr;
+    EXPECT_EQ(::sqlite3_prepare_v2(db, "SELECT count(*) FROM spent WHERE scope = 'session'", -1,
+                                   &count, nullptr),
+              SQLITE_OK);
+    EXPECT_EQ(::sqlite3_step(count), SQLITE_ROW);
+    const int rows = ::sqlite3_column_int(count, 0);
+    ::sqlite3_finalize(count);
+    ::sqlite3_close(db);
+    return rows;
+  }
 
   test::TempDir dir_;
   const TenantId a_ = Id("a");
@@ -118,6 +148,20 @@ TEST_P(ClockJumps, RetentionKeepsAndForgets) {
   EXPECT_EQ(Must(Prune(*store_, a_, retention)).calls, 1U);
 }
 
+TEST_P(ClockJumps, AnEndedSessionIsForgottenAtItsTime) {
+  SetClock(GetParam() * kDay);
+  EndASession();
+  EXPECT_EQ(Spent(), 1) << "the control";
+  Retention retention;
+  retention.sessions = hours(24);
+  Pass(hours(23));
+  EXPECT_EQ(Must(Prune(*store_, a_, retention)).sessions, 0U);
+  EXPECT_EQ(Spent(), 1);
+  Pass(hours(2));
+  EXPECT_EQ(Must(Prune(*store_, a_, retention)).sessions, 1U) << "its row is kept longer";
+  EXPECT_EQ(Spent(), 0) << "what it has spent is kept longer";
+}
+
 TEST_P(ClockJumps, ANotificationIsTriedAgainAtItsTime) {
   const std::string receivers[] = {"one", "two"};
   Must(AddToOutbox(*store_, receivers, a_.name(), "{}"));
@@ -161,6 +205,18 @@ TEST_F(ClockTest, ABelievedClockWouldExtendAndLose) {
   SetClock(-kDay);
   Pass(hours(2));
   EXPECT_EQ(due().size(), 0U) << "a day late";
+}
+
+TEST_F(ClockTest, ABelievedClockWouldKeepAnEndedSession) {
+  Believe();
+  SetClock(kDay);
+  EndASession();
+  SetClock(-kDay);
+  Retention retention;
+  retention.sessions = hours(24);
+  Pass(hours(25));
+  EXPECT_EQ(Must(Prune(*store_, a_, retention)).sessions, 0U);
+  EXPECT_EQ(Spent(), 1);
 }
 
 TEST_F(ClockTest, AnotherProcessHasTheSameTime) {
