@@ -17,7 +17,6 @@ import os
 import re
 import sqlite3
 import sys
-import time
 
 from cofferdam._canonical import KEY_NAME, Key, Unreadable, dump, from_base64, leaf_hash, node_hash, parse, read_leaf, sha256
 from cofferdam.errors import VerificationError
@@ -256,7 +255,8 @@ def verify_log(directory, key=None, kept=None):
 
 # ---- The store against the log --------------------------------------------------------------------------------------
 
-RESULTS_ARE_KEPT = 24 * 3600 * 10**9  # nanoseconds, at least
+# The events that cover what is gone: of whole calls, and of results that go before their calls.
+PRUNED, RESULTS_PRUNED = ("pruned",), ("results.pruned", "results.expired")
 DECIDED = (("tool_version", "tool_version"), ("manifest_hash", "manifest_hash"), ("envelope_id", "envelope_id"),
            ("effect", "effect"))
 PLAIN = (("id", "call_id"), ("tenant", "tenant"), ("parent_id", "parent_id"), ("session_id", "session_id"),
@@ -303,6 +303,10 @@ def verify_store(state, key=None):
     directory = os.path.join(state, "log")
     verdict = verify_log(directory, key)
     receipts, decided, pruned = {}, set(), {}
+
+    def pruned_before(names, *tenants):
+        return max((pruned.get((name, tenant), 0) for name in names for tenant in tenants), default=0)
+
     with open(os.path.join(directory, "records"), "rb") as file:
         for line in file:
             if not line.startswith(b"{"):
@@ -315,9 +319,9 @@ def verify_store(state, key=None):
                 receipts[int(leaf["seq"])] = leaf
             elif leaf["kind"] == "decision":
                 decided.add((leaf["tenant"], leaf["call"]))
-            elif leaf["name"] == "pruned":
-                tenant = leaf["tenant"]
-                pruned[tenant] = max(pruned.get(tenant, 0), int(leaf["detail"].get("before", "0")))
+            elif leaf["name"] in PRUNED + RESULTS_PRUNED:
+                event = (leaf["name"], leaf["tenant"])
+                pruned[event] = max(pruned.get(event, 0), int(leaf["detail"].get("before", "0")))
 
     def find(code, call, message, seq=None):
         verdict["findings"].append({"line": 0, "seq": seq, "code": code, "message": f"call {call}: {message}"})
@@ -372,18 +376,18 @@ def verify_store(state, key=None):
             else:
                 note_objects(row)
             sealed = document["output"].get("result_sha256")
-            young = int(leaf["at"]) > time.time_ns() - RESULTS_ARE_KEPT + 60 * 10**9
             if row["result"] is not None and sealed != "sha256:" + sha256(row["result"].encode()).hex():
                 find("store.result", call, "the stored result is not the one that was sealed", int(leaf["seq"]))
-            elif row["result"] is None and sealed is not None and young:
-                find("store.result", call, "the stored result is gone", int(leaf["seq"]))
+            elif row["result"] is None and sealed is not None and \
+                    int(leaf["at"]) >= pruned_before(RESULTS_PRUNED, row["tenant"]):
+                find("store.result", call, "the stored result is gone, and no pruning covers it", int(leaf["seq"]))
         for tenant, name, body in store.execute("SELECT tenant, hash, body FROM objects"):
             named.pop((tenant, name), None)
             if "sha256:" + sha256(body.encode()).hex() != name:
                 verdict["findings"].append({"line": 0, "seq": None, "code": "store.object",
                                             "message": f"the manifest or envelope {name} has another hash"})
         for (tenant, name), (at, call) in named.items():
-            if at + 60 * 10**9 >= max(pruned.get(tenant, 0), pruned.get(None, 0)):
+            if at + 60 * 10**9 >= pruned_before(PRUNED, tenant, None):
                 find("store.object", call, f"its manifest or envelope {name} is gone, and no pruning covers it")
         # Lists search indexes and read the tenants first: what these leave out is in no list.
         wrong = [line for (line,) in store.execute("PRAGMA integrity_check(100)") if line != "ok"]
@@ -397,7 +401,7 @@ def verify_store(state, key=None):
     except (sqlite3.Error, OSError) as failure:
         raise Unreadable(f"cannot read the store: {failure}") from failure
     for seq, leaf in receipts.items():
-        covered = int(leaf["at"]) < max(pruned.get(leaf["tenant"], 0), pruned.get(None, 0))
+        covered = int(leaf["at"]) < pruned_before(PRUNED, leaf["tenant"], None)
         if seq not in seen and not covered and last.get((leaf["tenant"], leaf["call"]), -1) < seq:
             find("store.gone", leaf["call"], "it is in the log and not in the store, and no pruning covers it", seq)
     verdict.update(ok=not verdict["findings"], calls_compared=compared)

@@ -17,6 +17,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -100,7 +101,8 @@ class Recorder {
   Status Settle(std::span<const store::RecoveredCall> calls);
 
   // Forgets what is older than its time, for a timer or an operator. The log keeps the hashes, and
-  // an event `pruned` of it says up to when bodies may be missing, before they are.
+  // events of it say up to when bodies may be missing, before they are: `pruned` of whole calls,
+  // `results.expired` of results and files, `transcripts.pruned`.
   Result<store::Pruned> Prune(const store::TenantId& tenant, const store::Retention& retention);
 
   // Removes the oldest bodies of a tenant that keeps more than `bytes`: results first, then whole
@@ -150,6 +152,9 @@ class Recorder {
   Status WriteRefusal(const store::AdmitRequest& request, audit::Receipt receipt, ToolReply& reply);
   void SayCounts(Nanos now);
   void SayLost();
+  Result<bool> HasCallsBefore(const store::TenantId& tenant, Nanos before);
+  Status SayPruned(const store::TenantId& tenant, std::string_view name, Nanos before);
+  Status SayExpiredResults(const store::TenantId& tenant, Nanos before);
 
   store::Store& store_;
   audit::Log& log_;
@@ -164,6 +169,7 @@ class Recorder {
   uint64_t lost_said_ = 0;  // of those
   std::optional<store::Supervisor> self_;
   RefusalFlood flood_;
+  std::set<std::string> said_results_;  // tenants for which SayExpiredResults was called
 };
 
 }  // namespace coffer::call

@@ -9,29 +9,56 @@
 
 namespace coffer::call {
 
-Result<store::Pruned> Recorder::Prune(const store::TenantId& tenant,
-                                      const store::Retention& retention) {
-  const Nanos before = store_.Now() - std::max(retention.calls, store::kIdempotencyTime);
+Status Recorder::SayPruned(const store::TenantId& tenant, std::string_view name, Nanos before) {
+  audit::EventRecord event;
+  event.tenant = tenant.name();
+  event.name = name;
+  event.detail.emplace_back("before", before.count());
+  return events_.Say(event);
+}
+
+Result<bool> Recorder::HasCallsBefore(const store::TenantId& tenant, Nanos before) {
   store::CallFilter old;
   old.until = before;
   TRY_ASSIGN(const store::Page<store::Call> oldest, store::ListCalls(store_, tenant, old, {1, ""}));
-  if (!oldest.rows.empty()) {
-    audit::EventRecord event;
-    event.tenant = tenant.name();
-    event.name = "pruned";
-    event.detail.emplace_back("before", before.count());
-    TRY(events_.Say(event));
+  return !oldest.rows.empty();
+}
+
+// Not `results.pruned`: that covers transcripts too, which stay longer than results do.
+Status Recorder::SayExpiredResults(const store::TenantId& tenant, Nanos before) {
+  bool first = false;
+  {
+    const std::lock_guard lock(mutex_);
+    first = !said_results_.contains(tenant.name());
   }
-  const Nanos kept_since = store::TranscriptsKeptSince(retention, store_.Now());
-  TRY_ASSIGN(const bool transcripts, store::HasTranscriptsBefore(store_, tenant, kept_since));
-  if (transcripts) {
-    audit::EventRecord event;
-    event.tenant = tenant.name();
-    event.name = "transcripts.pruned";
-    event.detail.emplace_back("before", kept_since.count());
-    TRY(events_.Say(event));
+  // Earlier versions removed results and files by age without a word. So the first pruning of a process says so for
+  // each tenant whose calls are old enough, also if nothing of them is left to remove.
+  TRY_ASSIGN(const bool needed, first ? HasCallsBefore(tenant, before)
+                                      : store::HasResultsBefore(store_, tenant, before));
+  if (needed) {
+    TRY(SayPruned(tenant, "results.expired", before));
   }
-  return store::Prune(store_, tenant, retention);
+  const std::lock_guard lock(mutex_);
+  said_results_.insert(tenant.name());
+  return {};
+}
+
+Result<store::Pruned> Recorder::Prune(const store::TenantId& tenant,
+                                      const store::Retention& retention) {
+  const Nanos now = store_.Now();  // one for all: nothing goes that no event covers
+  const Nanos calls = now - std::max(retention.calls, store::kIdempotencyTime);
+  TRY_ASSIGN(const bool loses_calls, HasCallsBefore(tenant, calls));
+  if (loses_calls) {
+    TRY(SayPruned(tenant, "pruned", calls));
+  }
+  TRY(SayExpiredResults(tenant, store::ResultsKeptSince(retention, now)));
+  const Nanos transcripts = store::TranscriptsKeptSince(retention, now);
+  TRY_ASSIGN(const bool loses_transcripts,
+             store::HasTranscriptsBefore(store_, tenant, transcripts));
+  if (loses_transcripts) {
+    TRY(SayPruned(tenant, "transcripts.pruned", transcripts));
+  }
+  return store::Prune(store_, tenant, retention, now);
 }
 
 Result<uint64_t> Recorder::PruneToSize(const store::TenantId& tenant, uint64_t bytes) {

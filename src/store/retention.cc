@@ -102,10 +102,10 @@ Status Remove(Core& core, const char* sql, const TenantId& tenant, Nanos before,
   return {};
 }
 
-Status PruneTenant(Core& core, const TenantId& tenant, const Retention& retention, Pruned& pruned) {
-  const Nanos now = core.Now();
+Status PruneTenant(Core& core, const TenantId& tenant, const Retention& retention, Nanos now,
+                   Pruned& pruned) {
   const Nanos calls = now - std::max(retention.calls, kIdempotencyTime);
-  const Nanos results = now - std::max(retention.results, kIdempotencyTime);
+  const Nanos results = ResultsKeptSince(retention, now);
   uint64_t belongings = 0;  // rows of a call, session or key, not counted again
   // Keys first: a call stays as long as its key does.
   TRY(Remove(core, kOldKeys, tenant, now - kIdempotencyTime, pruned.idempotency_keys));
@@ -145,17 +145,43 @@ Result<bool> HasTranscriptsBefore(Store& store, const TenantId& tenant, Nanos be
   });
 }
 
-Result<Pruned> Prune(Store& store, const TenantId& tenant, const Retention& retention) {
+Nanos ResultsKeptSince(const Retention& retention, Nanos now) {
+  return now - std::max(retention.results, kIdempotencyTime);
+}
+
+Result<bool> HasResultsBefore(Store& store, const TenantId& tenant, Nanos before) {
+  return store.core().Read([&](Connection& db) -> Result<bool> {
+    for (const char* sql :
+         {"SELECT 1 FROM results r JOIN calls c ON c.tenant = r.tenant AND c.id = r.call_id "
+          "WHERE r.tenant = ? AND r.call_id < ? AND c.finished_at < ? LIMIT 1",
+          "SELECT 1 FROM call_files f JOIN calls c ON c.tenant = f.tenant AND c.id = f.call_id "
+          "WHERE f.tenant = ? AND f.call_id < ? AND c.finished_at < ? LIMIT 1"}) {
+      TRY_ASSIGN(Statement query,
+                 db.Query(sql, tenant.name(), IdBound(std::max(before, Nanos(0))), before));
+      TRY_ASSIGN(const bool found, query.Step());
+      if (found) {
+        return true;
+      }
+    }
+    return false;
+  });
+}
+
+Result<Pruned> Prune(Store& store, const TenantId& tenant, const Retention& retention, Nanos now) {
   Pruned pruned;
-  TRY(PruneTenant(store.core(), tenant, retention, pruned));
+  TRY(PruneTenant(store.core(), tenant, retention, now, pruned));
   return pruned;
+}
+
+Result<Pruned> Prune(Store& store, const TenantId& tenant, const Retention& retention) {
+  return Prune(store, tenant, retention, store.core().Now());
 }
 
 Result<Pruned> Prune(Store& store, AllTenants tag, const Retention& retention) {
   Pruned pruned;
   TRY_ASSIGN(const std::vector<Tenant> tenants, ListTenants(store, tag));
   for (const Tenant& tenant : tenants) {
-    TRY(PruneTenant(store.core(), tenant.id, retention, pruned));
+    TRY(PruneTenant(store.core(), tenant.id, retention, store.core().Now(), pruned));
   }
   return pruned;
 }

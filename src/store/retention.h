@@ -40,9 +40,16 @@ struct Pruned {
 Nanos TranscriptsKeptSince(const Retention& retention, Nanos now);
 // Whether the tenant has transcripts of calls that ended before `before`.
 Result<bool> HasTranscriptsBefore(Store& store, const TenantId& tenant, Nanos before);
+// The time before which results go, and exported files with them.
+Nanos ResultsKeptSince(const Retention& retention, Nanos now);
+// Whether the tenant has results or files of calls that ended before `before`. One that an idempotency key still keeps
+// counts too: that key is as old, and Prune removes it first.
+Result<bool> HasResultsBefore(Store& store, const TenantId& tenant, Nanos before);
 
 // For a timer. Removes at most a few thousand rows of each kind and can be called again; all zero: nothing left to do.
 Result<Pruned> Prune(Store& store, AllTenants, const Retention& retention);
 Result<Pruned> Prune(Store& store, const TenantId& tenant, const Retention& retention);
+// As of `now`: for a caller that has said in the log what goes.
+Result<Pruned> Prune(Store& store, const TenantId& tenant, const Retention& retention, Nanos now);
 
 }  // namespace coffer::store

@@ -16,7 +16,6 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "store/consistency.h"
-#include "store/retention.h"
 
 namespace coffer::audit {
 namespace {
@@ -169,9 +168,13 @@ void StoreCheck::Note(const LeafFacts& facts) {
 
 // Only these events cover what is gone: the log had them before it was.
 void StoreCheck::NoteEvent(const LeafFacts& facts) {
-  const bool results = facts.name == "results.pruned";
-  const bool transcripts = facts.name == "transcripts.pruned";
-  if (!results && !transcripts && facts.name != "pruned") {
+  std::map<std::string, int64_t>* const all =
+      facts.name == "pruned"               ? &pruned_before_
+      : facts.name == "results.pruned"     ? &results_pruned_before_
+      : facts.name == "results.expired"    ? &results_expired_before_
+      : facts.name == "transcripts.pruned" ? &transcripts_pruned_before_
+                                           : nullptr;
+  if (all == nullptr) {
     return;
   }
   const Result<Json> detail = ParseJson(facts.detail);
@@ -179,10 +182,7 @@ void StoreCheck::NoteEvent(const LeafFacts& facts) {
     return;
   }
   const Json before = detail->value("before", Json(0));
-  auto& all = results       ? results_pruned_before_
-              : transcripts ? transcripts_pruned_before_
-                            : pruned_before_;
-  int64_t& until = all[std::string(facts.tenant)];
+  int64_t& until = (*all)[std::string(facts.tenant)];
   until = std::max(until, before.is_number_integer() ? before.get<int64_t>() : 0);
 }
 
@@ -216,11 +216,15 @@ void StoreCheck::NoteReceipt(const LeafFacts& facts) {
     ++next_;
   }
   if (!found) {
-    Missing& missing = missing_[leaf.tenant];
-    missing.push(std::move(leaf));
-    if (missing.size() > kMostMissing) {
-      missing.pop();
-    }
+    KeepLatest(missing_, std::move(leaf));
+  }
+}
+
+void StoreCheck::KeepLatest(std::map<std::string, Missing>& gone, Leaf leaf) {
+  Missing& of_tenant = gone[leaf.tenant];
+  of_tenant.push(std::move(leaf));
+  if (of_tenant.size() > kMostMissing) {
+    of_tenant.pop();
   }
 }
 
@@ -265,16 +269,16 @@ void StoreCheck::Collect() {
       Find(pair.leaf.seq, "store.result",
            fmt::format("the stored result of call {} is not the one that was sealed", id));
     }
-    if (pair.differences.result_gone && IsYoung(pair.leaf)) {
-      gone_results_.push_back(pair.leaf);
+    if (pair.differences.result_gone) {
+      KeepLatest(gone_results_, pair.leaf);
     }
     if (!pair.differences.file.empty()) {
       Find(pair.leaf.seq, "store.file",
            fmt::format("the stored file {} of call {} is not one that was sealed",
                        Printable(pair.differences.file), id));
     }
-    if (pair.differences.file_gone && IsYoung(pair.leaf)) {
-      gone_files_.push_back(pair.leaf);
+    if (pair.differences.file_gone) {
+      KeepLatest(gone_files_, pair.leaf);
     }
     if (pair.differences.transcript) {
       Find(pair.leaf.seq, "store.transcript",

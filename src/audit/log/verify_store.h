@@ -59,7 +59,8 @@ class StoreCheck {
   struct LaterFirst {
     bool operator()(const Leaf& a, const Leaf& b) const { return a.at > b.at; }
   };
-  // The latest of a tenant's records without a row; what is older than them was pruned or is as many findings again.
+  // The latest of a tenant's records without a row (a result, a file); what is older than them was pruned or is as many
+  // findings again.
   using Missing = std::priority_queue<Leaf, std::vector<Leaf>, LaterFirst>;
   struct Work;  // calls to be compared, by as many threads as want to
 
@@ -71,8 +72,8 @@ class StoreCheck {
   static std::string KeyOf(std::string_view tenant, std::string_view call);
   void NoteReceipt(const LeafFacts& facts);
   void NoteEvent(const LeafFacts& facts);
+  static void KeepLatest(std::map<std::string, Missing>& gone, Leaf leaf);
   void CheckGoneResults();
-  bool IsYoung(const Leaf& leaf) const;
   const store::StoredCall* NextRow();
   void Compare(store::StoredCall row, Leaf leaf);
   void HandOver();
@@ -101,11 +102,12 @@ class StoreCheck {
   std::unordered_map<std::string, std::string> decided_;      // no receipt yet; by tenant and call
   std::map<std::string, Missing> missing_;                    // by tenant
   std::map<std::string, int64_t> pruned_before_;              // by tenant, "" for all
-  std::map<std::string, int64_t> results_pruned_before_;      // by tenant
+  std::map<std::string, int64_t> results_pruned_before_;      // by tenant: with their transcripts
+  std::map<std::string, int64_t> results_expired_before_;     // by tenant: without these
   std::map<std::string, int64_t> transcripts_pruned_before_;  // by tenant
   std::map<std::string, Leaf> gone_transcripts_;              // the latest of each tenant
-  std::vector<Leaf> gone_results_;      // too young for retention: of these the log must say more
-  std::vector<Leaf> gone_files_;        // the same
+  std::map<std::string, Missing> gone_results_;               // by tenant
+  std::map<std::string, Missing> gone_files_;                 // by tenant
   std::set<std::string> ended_in_log_;  // and run in the store; by tenant and call
   std::set<std::string> not_sealed_;    // calls whose row is a finding
   std::vector<LogFinding> findings_;

@@ -1,51 +1,51 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The part of StoreCheck about missing rows (results, files, transcripts, manifests, envelopes): whether retention, or a
-// pruning that is in the log, explains each of them.
+// The part of StoreCheck about missing rows (results, files, transcripts, manifests, envelopes): whether a pruning that is
+// in the log explains each of them.
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <initializer_list>
 
 #include "audit/log/verify_store.h"
 #include "base/text.h"
 #include "store/objects.h"
-#include "store/retention.h"
 
 namespace coffer::audit {
+namespace {
 
-// Retention keeps a result for that long at least, counted from the end of the call, and may be at work just now.
-bool StoreCheck::IsYoung(const Leaf& leaf) const {
-  return Nanos(leaf.at) > store_.Now() - store::kIdempotencyTime + std::chrono::minutes(1);
+int64_t LatestOf(const std::string& tenant,
+                 std::initializer_list<const std::map<std::string, int64_t>*> events) {
+  int64_t until = 0;
+  for (const auto* event : events) {
+    const auto found = event->find(tenant);
+    until = std::max(until, found == event->end() ? 0 : found->second);
+  }
+  return until;
 }
 
-// A tenant that keeps too much loses its oldest results before their time; the log says up to which.
+}  // namespace
+
+// Of everything that goes before its call, the log says so first, whether it was too old or there was too much of it.
 void StoreCheck::CheckGoneResults() {
-  const auto covered = [&](const Leaf& leaf) {
-    const auto until = results_pruned_before_.find(leaf.tenant);
-    return until != results_pruned_before_.end() && leaf.at < until->second;
+  const auto check = [&](std::map<std::string, Missing>& gone, const char* code,
+                         fmt::format_string<const std::string&> message) {
+    for (auto& [tenant, leaves] : gone) {
+      const int64_t until = LatestOf(tenant, {&results_pruned_before_, &results_expired_before_});
+      for (; !leaves.empty(); leaves.pop()) {
+        if (leaves.top().at >= until) {
+          Find(leaves.top().seq, code, fmt::format(message, leaves.top().call));
+        }
+      }
+    }
   };
-  for (const Leaf& leaf : gone_results_) {
-    if (!covered(leaf)) {
-      Find(leaf.seq, "store.result",
-           fmt::format("the stored result of call {} is gone, and it is too young to be pruned",
-                       leaf.call));
-    }
-  }
-  for (const Leaf& leaf : gone_files_) {
-    if (!covered(leaf)) {
-      Find(leaf.seq, "store.file",
-           fmt::format("a file that call {} exported is gone, and it is too young to be pruned",
-                       leaf.call));
-    }
-  }
-  // Of every transcript that goes before its call, the log says so first. What covers the latest covers all.
+  check(gone_results_, "store.result",
+        "the stored result of call {} is gone, and no pruning is on record that covers it");
+  check(gone_files_, "store.file",
+        "a file that call {} exported is gone, and no pruning is on record that covers it");
+  // What covers the latest transcript covers all.
   for (const auto& [tenant, leaf] : gone_transcripts_) {
-    int64_t until = 0;
-    for (const auto* all : {&results_pruned_before_, &transcripts_pruned_before_}) {
-      const auto found = all->find(tenant);
-      until = std::max(until, found == all->end() ? 0 : found->second);
-    }
-    if (leaf.at >= until) {
+    if (leaf.at >= LatestOf(tenant, {&results_pruned_before_, &transcripts_pruned_before_})) {
       Find(leaf.seq, "store.transcript",
            fmt::format("the transcript of call {} is gone, and no pruning is on record that "
                        "covers it",
@@ -70,11 +70,8 @@ Status StoreCheck::CheckObjects() {
     if (not_sealed_.contains(KeyOf(fault.tenant, fault.call))) {
       continue;  // whatever that row names
     }
-    int64_t until = 0;
-    for (const std::string& tenant : {fault.tenant, std::string()}) {
-      const auto found = pruned_before_.find(tenant);
-      until = std::max(until, found == pruned_before_.end() ? 0 : found->second);
-    }
+    const int64_t until =
+        std::max(LatestOf(fault.tenant, {&pruned_before_}), LatestOf("", {&pruned_before_}));
     if (fault.decided_at + std::chrono::minutes(1) >= Nanos(until)) {
       Find(std::nullopt, "store.object",
            fmt::format("the manifest or envelope {} of call {} is gone from the store, and no "

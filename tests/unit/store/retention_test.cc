@@ -103,6 +103,22 @@ TEST_F(RetentionTest, TranscriptsAndObjectsHaveTheirTime) {
   EXPECT_EQ(Must(StoredBytes(store(), a_)), 0U);
 }
 
+// Before Prune removes any: also those that a key keeps, which Prune removes first.
+TEST_F(RetentionTest, KnowsWhetherResultsWillGo) {
+  const auto will_go = [&](const TenantId& tenant) {
+    return Must(HasResultsBefore(store(), tenant, ResultsKeptSince({}, store().Now())));
+  };
+  RunKeyed("k");
+  Pass(hours(23));
+  EXPECT_FALSE(will_go(a_));
+  EXPECT_EQ(PruneAll().results, 0U);
+  Pass(hours(2));
+  EXPECT_TRUE(will_go(a_));
+  EXPECT_FALSE(will_go(b_));
+  EXPECT_EQ(PruneAll().results, 1U);
+  EXPECT_FALSE(will_go(a_));
+}
+
 TEST_F(RetentionTest, AKeyIsKeptForItsDayWhateverIsAsked) {
   const std::string id = RunKeyed("k");
   Pass(hours(23));

@@ -7,12 +7,15 @@
 #include <gtest/gtest.h>
 #include <sqlite3.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <tuple>
 
 #include "audit/sealed_call.h"
+#include "base/hash.h"
 #include "base/json.h"
 #include "call/ladder.h"
 #include "tests/support/run.h"
@@ -56,7 +59,10 @@ class VerifyStore : public ::testing::Test {
   }
   std::string Original() const { return dir_ / "state"; }
   std::function<Nanos()> Clock() {
-    return [this] { return WallTime() + later_; };
+    return [this] {
+      later_ += each_look_;
+      return WallTime() + later_;
+    };
   }
   Opened Open(const std::string& directory) { return Opened(directory, Clock()); }
   call::Ladder LadderOf(Opened& opened) {
@@ -73,7 +79,9 @@ class VerifyStore : public ::testing::Test {
     request.args_json = args;
     return request;
   }
-  std::string Run(Opened& opened, const std::string& agent, const std::string& prints) {
+  // With the text of a file that the call exports; "": none.
+  std::string Run(Opened& opened, const std::string& agent, const std::string& prints,
+                  const std::string& exports = "") {
     call::Ladder ladder = LadderOf(opened);
     auto climbed = ladder.Climb(Request(agent, "python", R"({"code":"1"})"));
     auto* const ready = std::get_if<call::ReadyCall>(&climbed);
@@ -90,7 +98,12 @@ class VerifyStore : public ::testing::Test {
     receipt.output_bytes = prints.size();
     receipt.limits = {{"cpu", {10, 7, "ns", false}}};
     receipt.denials = {{"isolation", "syscall", "unshare(0)", "seccomp.default", "", "", 3}};
-    collected.report = call::RunReport{0, std::nullopt, receipt, {}};
+    std::vector<std::string> files;
+    if (!exports.empty()) {
+      receipt.exported = {{"report.txt", exports.size(), HashOf(exports)}};
+      files = {exports};
+    }
+    collected.report = call::RunReport{0, std::nullopt, receipt, files};
     return ladder.Descend(*ready, std::move(collected)).call_id;
   }
   std::string Ask(Opened& opened, const std::string& agent, const std::string& tool,
@@ -138,6 +151,29 @@ class VerifyStore : public ::testing::Test {
     Opened opened = Open(copy);
     return Verify(opened);
   }
+  // The codes that the verifier in Python has, without a daemon.
+  static test::Strings VerifyInPython(const std::string& directory) {
+    const char* const source = std::getenv("COFFER_SOURCE");
+    EXPECT_NE(source, nullptr) << "COFFER_SOURCE must be the checkout";
+    const test::RunResult said = test::RunProgram(
+        {"python3", std::string(source == nullptr ? "." : source) + "/sdk/python/coffer_verify.py",
+         "store", directory, "--json"});
+    const Result<Json> verdict = ParseJson(said.out);
+    EXPECT_TRUE(verdict.ok()) << said.Describe();
+    test::Strings codes;
+    for (const Json& finding : verdict.ok() ? verdict->at("findings") : Json::array()) {
+      codes.push_back(finding.at("code"));
+    }
+    return codes;
+  }
+  // How often the log of the original has an event of this name.
+  size_t Events(const std::string& name) const {
+    size_t found = 0;
+    for (const std::string& line : test::Lines(*test::ReadFile(Original() + "/log/records"))) {
+      found += test::Contains(line, "\"" + name + "\"") ? 1 : 0;
+    }
+    return found;
+  }
   static bool Names(const LogVerdict& verdict, const std::string& code, const std::string& call) {
     for (const LogFinding& finding : verdict.findings) {
       if (finding.code == code && test::Contains(finding.message, call)) {
@@ -156,6 +192,7 @@ class VerifyStore : public ::testing::Test {
 
   test::TempDir dir_;
   Nanos later_{0};
+  Nanos each_look_{0};  // passes whenever the clock is looked at
   int copies_ = 0;
   call::ToolShelf shelf_;
   std::string ran_, other_, refused_, unknown_;
@@ -414,6 +451,85 @@ TEST_F(VerifyStore, TranscriptsThatWerePrunedAreCovered) {
   }
   const LogVerdict taken = VerifyEdited("DELETE FROM transcripts WHERE call_id = '" + young + "'");
   EXPECT_TRUE(Names(taken, "store.transcript", young)) << Said(taken);
+}
+
+// Results and files go after a day, long before their calls and their transcripts. The log says so first.
+TEST_F(VerifyStore, ResultsThatWerePrunedAreCovered) {
+  std::string exported, young;
+  const auto without = [](const std::string& table, const std::string& call) {
+    return "DELETE FROM " + table + " WHERE call_id = '" + call + "'";
+  };
+  {
+    Opened opened = Open(Original());
+    exported = Run(opened, "dave", "six\n", "a report");
+  }
+  later_ = std::chrono::hours(25);
+  // The control: as old, and taken out by hand.
+  const LogVerdict result = VerifyEdited(without("results", ran_));
+  EXPECT_TRUE(Names(result, "store.result", ran_)) << Said(result);
+  EXPECT_EQ(result.findings.size(), 1U) << Said(result);
+  const LogVerdict file = VerifyEdited(without("call_files", exported));
+  EXPECT_TRUE(Names(file, "store.file", exported)) << Said(file);
+  EXPECT_EQ(file.findings.size(), 1U) << Said(file);
+  {
+    Opened opened = Open(Original());
+    young = Run(opened, "carol", "seven\n", "another");
+    const Result<store::Pruned> pruned =
+        opened.recorder->Prune(store::TenantId::Local(), store::Retention());
+    ASSERT_TRUE(pruned.ok());
+    EXPECT_EQ(pruned->results, 4U) << "of the four calls that were admitted";
+    EXPECT_EQ(pruned->calls + pruned->transcripts, 0U);
+    EXPECT_EQ(Events("results.expired"), 1U);
+    const LogVerdict verdict = Verify(opened);
+    EXPECT_TRUE(verdict.ok()) << Said(verdict);
+    ASSERT_TRUE(opened.recorder->Prune(store::TenantId::Local(), store::Retention()).ok());
+    EXPECT_EQ(Events("results.expired"), 1U) << "nothing more goes, so nothing more is said";
+  }
+  EXPECT_EQ(VerifyInPython(Original()), test::Strings{});
+  // What the event does not cover: what is younger, and transcripts, which stay longer.
+  for (const auto& [sql, code, call] :
+       {std::tuple{without("results", young), "store.result", young},
+        std::tuple{without("call_files", young), "store.file", young},
+        std::tuple{without("transcripts", ran_), "store.transcript", ran_}}) {
+    const LogVerdict verdict = VerifyEdited(sql);
+    EXPECT_TRUE(Names(verdict, code, call)) << sql << "\n" << Said(verdict);
+    EXPECT_EQ(verdict.findings.size(), 1U) << Said(verdict);
+  }
+  Edit(Original(), without("results", young));
+  EXPECT_EQ(VerifyInPython(Original()), test::Strings{"store.result"});
+}
+
+// Earlier versions removed results by age and did not say so. The first pruning of this version does, once.
+TEST_F(VerifyStore, TheFirstPruningCoversWhatEarlierVersionsRemoved) {
+  later_ = std::chrono::hours(25);
+  {
+    Opened opened = Open(Original());
+    ASSERT_TRUE(store::Prune(*opened.store, store::TenantId::Local(), {}).ok());
+    EXPECT_TRUE(Names(Verify(opened), "store.result", ran_)) << "the control";
+    ASSERT_TRUE(opened.recorder->Prune(store::TenantId::Local(), {}).ok());
+    const LogVerdict verdict = Verify(opened);
+    EXPECT_TRUE(verdict.ok()) << Said(verdict);
+  }
+  const std::string young = [&] {
+    Opened opened = Open(Original());
+    return Run(opened, "carol", "six\n");
+  }();
+  const LogVerdict taken = VerifyEdited("DELETE FROM results WHERE call_id = '" + young + "'");
+  EXPECT_TRUE(Names(taken, "store.result", young)) << Said(taken);
+}
+
+// Time goes on between the event and the removal.
+TEST_F(VerifyStore, NothingGoesThatItsEventDoesNotCover) {
+  later_ = std::chrono::minutes(20);
+  Opened opened = Open(Original());
+  const std::string later = Run(opened, "carol", "six\n");
+  later_ = std::chrono::hours(24);
+  each_look_ = std::chrono::minutes(15);
+  const Result<store::Pruned> pruned = opened.recorder->Prune(store::TenantId::Local(), {});
+  ASSERT_TRUE(pruned.ok());
+  EXPECT_EQ(pruned->results, 3U) << "not that of the later call";
+  const LogVerdict verdict = Verify(opened);
+  EXPECT_TRUE(verdict.ok()) << Said(verdict);
 }
 
 // A record is taken out of the log, whole batches from its end: the rows are left without a record.
