@@ -15,6 +15,17 @@ namespace {
 
 constexpr const char* kBecause = R"({"reason":"incident"})";
 
+constexpr const char* kProcess = R"({"tool":"bash","args":{"command":"sleep 600"}})";
+
+std::string McpMessage(const std::string& method, const std::string& params) {
+  return R"({"jsonrpc":"2.0","id":1,"method":")" + method + R"(","params":{)" + params +
+         R"("_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28",)"
+         R"("io.modelcontextprotocol/clientCapabilities":{}}}})";
+}
+std::string McpFields(const std::string& method) {
+  return "MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: " + method + "\r\n";
+}
+
 class Stopped : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -23,20 +34,33 @@ class Stopped : public ::testing::Test {
     key_ = olga_["key"];
     session_ = daemon_.NewSession(key_);
     call_ = daemon_.Call(key_, Bash("echo mine")).At("call_id");
+    process_ = daemon_.Ask("POST", Processes(), key_, kProcess).At("process_id");
+    ASSERT_NE(process_, "");
   }
   HttpAnswer Ask(const std::string& method, const std::string& path, const std::string& body = {}) {
     return daemon_.Ask(method, path, key_, body);
   }
-  // Everything an operator can do but read the record; each with what it answers when nothing stops it.
+  std::string Processes() const { return "/v1/sessions/" + session_ + "/processes"; }
+  // Everything an operator can do but read the record; each with what it answers when nothing stops it, and when she is
+  // stopped: a denied call is a call, so its answer has the shape of every other, and MCP has a shape of its own.
   struct Deed {
     const char* method;
-    std::string path;
-    const char* body;
+    std::string path;  // PROCESS stands for the id of the process that was begun last
+    std::string body;
     int status;
+    int stopped = 403;
+    std::string fields = {};
   };
   std::vector<Deed> Deeds() {
-    return {{"POST", "/v1/calls", R"({"tool":"bash","args":{"command":"true"}})", 200},
+    return {{"POST", "/v1/calls", R"({"tool":"bash","args":{"command":"true"}})", 200, 200},
             {"POST", "/v1/sessions", "{}", 201},
+            {"POST", "/v1/sessions/" + session_ + "/extend", R"({"lifetime_seconds":7200})", 200},
+            {"POST", Processes(), kProcess, 201, 200},
+            {"POST", Processes() + "/PROCESS/signal", R"({"signal":"TERM"})", 202},
+            {"POST", "/mcp", McpMessage("tools/list", ""), 200, 200, McpFields("tools/list")},
+            {"POST", "/mcp",
+             McpMessage("tools/call", R"("name":"bash","arguments":{"command":"true"},)"), 200, 200,
+             McpFields("tools/call") + "Mcp-Name: bash\r\n"},
             {"PUT", "/v1/sessions/" + session_ + "/files/f", "x", 201},
             {"GET", "/v1/sessions/" + session_ + "/files/f", "", 200},
             {"GET", "/v1/sessions/" + session_ + "/files", "", 200},
@@ -51,12 +75,21 @@ class Stopped : public ::testing::Test {
             {"POST", "/v1/calls/" + call_ + "/cancel", "", 409},
             {"DELETE", "/v1/sessions/" + session_, "", 200}};
   }
+  HttpAnswer Do(const Deed& deed) {
+    std::string path = deed.path;
+    if (const size_t at = path.find("PROCESS"); at != std::string::npos) {
+      path.replace(at, 7, process_);
+    }
+    const HttpAnswer answer = daemon_.Ask(deed.method, path, key_, deed.body, deed.fields);
+    const std::string process = answer.At("process_id");
+    process_ = process.empty() ? process_ : process;
+    return answer;
+  }
   void ExpectOnlyTheRecord() {
     for (const Deed& deed : Deeds()) {
-      SCOPED_TRACE(std::string(deed.method) + " " + deed.path);
-      const HttpAnswer answer = Ask(deed.method, deed.path, deed.body);
-      // A denied call is a call: its answer has the shape of every other.
-      EXPECT_EQ(answer.status, deed.path == "/v1/calls" ? 200 : 403) << answer.text;
+      SCOPED_TRACE(std::string(deed.method) + " " + deed.path + " " + deed.fields);
+      const HttpAnswer answer = Do(deed);
+      EXPECT_EQ(answer.status, deed.stopped) << answer.text;
       EXPECT_TRUE(Contains(answer.text, "policy.switch")) << answer.text;
     }
     for (const std::string& path :
@@ -68,7 +101,7 @@ class Stopped : public ::testing::Test {
 
   Daemon daemon_;
   Json olga_;
-  std::string key_, session_, call_;
+  std::string key_, session_, call_, process_;
 };
 
 TEST_F(Stopped, AnOperatorWhoIsStoppedReadsTheRecordAndNothingElse) {
@@ -79,14 +112,17 @@ TEST_F(Stopped, AnOperatorWhoIsStoppedReadsTheRecordAndNothingElse) {
   // The control: an operator whom nothing stops can do all of it.
   ASSERT_EQ(daemon_.Ask("DELETE", "/v1/switches/agent/olga", daemon_.key()).status, 204);
   for (const Deed& deed : Deeds()) {
-    SCOPED_TRACE(std::string(deed.method) + " " + deed.path);
+    SCOPED_TRACE(std::string(deed.method) + " " + deed.path + " " + deed.fields);
     // She stops herself on the way; another operator lets her go on.
     if (std::string(deed.method) == "DELETE" && Contains(deed.path, "/switches/")) {
       EXPECT_EQ(daemon_.Ask("DELETE", deed.path, daemon_.key()).status, 204);
       continue;
     }
-    const HttpAnswer answer = Ask(deed.method, deed.path, deed.body);
+    const HttpAnswer answer = Do(deed);
     EXPECT_EQ(answer.status, deed.status) << answer.text;
+    if (deed.status == deed.stopped) {  // then it does not tell one from the other
+      EXPECT_FALSE(Contains(answer.text, "policy.switch")) << answer.text;
+    }
   }
 }
 
