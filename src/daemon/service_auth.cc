@@ -17,35 +17,54 @@ gateway::Refusal Unauthenticated(std::string message) {
   return {gateway::RefusalKind::kUnauthenticated, "auth.key", std::move(message), "", {}, "", {}};
 }
 
+gateway::Answer<gateway::Identity> FindKeyHolder(store::Store& store, const std::string& text) {
+  Result<store::KeyVerdict> verdict = store::CheckKey(store, text);
+  if (!verdict.ok()) {
+    return RefusalOf(verdict.error());
+  }
+  switch (verdict->state) {
+    case store::KeyState::kValid:
+      break;
+    case store::KeyState::kExpired:
+      return Unauthenticated("this key has expired");
+    case store::KeyState::kRevoked:
+      return Unauthenticated("this key was revoked");
+    case store::KeyState::kUnknown:
+      return Unauthenticated("there is no such key");
+  }
+  const store::ApiKey& key = *verdict->key;
+  return gateway::Identity{key.tenant, key.agent, key.role, key.id, "", key.all_tenants};
+}
+
+gateway::Answer<gateway::Identity> FindTokenHolder(
+    store::Store& store, const std::function<gateway::Answer<gateway::Identity>()>& verify) {
+  gateway::Answer<gateway::Identity> who = verify();
+  if (!who.ok()) {
+    return who;
+  }
+  // An identity provider may know tenants that do not exist here.
+  const Result<std::optional<store::Tenant>> found = store::FindTenant(store, who->tenant);
+  if (!found.ok()) {
+    return RefusalOf(found.error());
+  }
+  if (!*found) {
+    return gateway::Refusal{gateway::RefusalKind::kRefused,
+                            "auth.tenant",
+                            "the token's tenant does not exist here",
+                            "its operator makes it with `coffer key new --tenant NAME`",
+                            {},
+                            "",
+                            {}};
+  }
+  return who;
+}
+
 }  // namespace
 
 void DaemonService::Authenticate(const gateway::Credential& credential,
                                  gateway::Reply<gateway::Identity> reply) {
-  if (credential.verified) {
-    // An identity provider may know tenants that do not exist here.
-    Answer<gateway::Identity>(
-        context_, std::move(reply),
-        [this, who = *credential.verified]() -> gateway::Answer<gateway::Identity> {
-          const Result<std::optional<store::Tenant>> found =
-              store::FindTenant(context_.store(), who.tenant);
-          if (!found.ok()) {
-            return RefusalOf(found.error());
-          }
-          if (!*found) {
-            return gateway::Refusal{gateway::RefusalKind::kRefused,
-                                    "auth.tenant",
-                                    "the token's tenant does not exist here",
-                                    "its operator makes it with `coffer key new --tenant NAME`",
-                                    {},
-                                    "",
-                                    {}};
-          }
-          return who;
-        });
-    return;
-  }
   if (!credential.bearer.empty()) {
-    // A key that was good before waits in its own tenant's turn, not with the strangers.
+    // A key or token that was good before waits in its own tenant's turn, not with the strangers.
     const size_t hash = std::hash<std::string>()(credential.bearer);
     const auto lane = lanes_.find(hash);
     const auto asker = reply.asker();
@@ -60,24 +79,9 @@ void DaemonService::Authenticate(const gateway::Credential& credential,
     };
     AnswerIn<gateway::Identity>(
         context_, lane != lanes_.end() ? lane->second : LaneOf(asker.get()),
-        gateway::Reply<gateway::Identity>(known, asker),
-        [this, text = credential.bearer]() -> gateway::Answer<gateway::Identity> {
-          Result<store::KeyVerdict> verdict = store::CheckKey(context_.store(), text);
-          if (!verdict.ok()) {
-            return RefusalOf(verdict.error());
-          }
-          switch (verdict->state) {
-            case store::KeyState::kValid:
-              break;
-            case store::KeyState::kExpired:
-              return Unauthenticated("this key has expired");
-            case store::KeyState::kRevoked:
-              return Unauthenticated("this key was revoked");
-            case store::KeyState::kUnknown:
-              return Unauthenticated("there is no such key");
-          }
-          const store::ApiKey& key = *verdict->key;
-          return gateway::Identity{key.tenant, key.agent, key.role, key.id, "", key.all_tenants};
+        gateway::Reply<gateway::Identity>(known, asker), [this, credential] {
+          return credential.verify ? FindTokenHolder(context_.store(), credential.verify)
+                                   : FindKeyHolder(context_.store(), credential.bearer);
         });
     return;
   }

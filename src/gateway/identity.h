@@ -5,10 +5,12 @@
 
 #include <sys/types.h>
 
+#include <functional>
 #include <optional>
 #include <string>
 
 #include "base/clock.h"
+#include "gateway/answer.h"
 #include "store/call_identity.h"
 #include "store/role.h"
 
@@ -28,12 +30,12 @@ struct Identity {
       0};  // of a token, wall time; 0: an API key, whose expiry the service knows, or never
 };
 
-// The credential of a client. Exactly one of the first three is set; a unix socket without a bearer token shows its
-// peer.
+// The credential of a client: a bearer token, or the peer of a unix socket.
 struct Credential {
-  std::string bearer;  // an API key, as sent (not a JWT)
-  std::optional<Identity>
-      verified;  // a JWT whose signature, times, issuer and audience the gateway checked
+  std::string bearer;  // an API key or a JWT, as sent
+  // Of a JWT: checks its signature, issuer, audience and times, as of the request. From any thread, and better not the
+  // loop's: a client without a credential decides how often it is done. Empty: the bearer is an API key.
+  std::function<Answer<Identity>()> verify;
   struct Peer {
     uid_t uid;
     gid_t gid;

@@ -3,62 +3,14 @@
 // Tokens of an identity provider against the whole daemon: tenants it does not know, and keys that change.
 #include <gtest/gtest.h>
 #include <signal.h>
-#include <sodium/crypto_sign.h>
-#include <sodium/utils.h>
 
 #include <ctime>
 
 #include "tests/daemon/daemon.h"
+#include "tests/gateway/token_issuer.h"
 
 namespace coffer::test {
 namespace {
-
-std::string Encode(const std::string& bytes) {
-  std::string text(
-      sodium_base64_ENCODED_LEN(bytes.size(), sodium_base64_VARIANT_URLSAFE_NO_PADDING), '\0');
-  ::sodium_bin2base64(text.data(), text.size(),
-                      reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size(),
-                      sodium_base64_VARIANT_URLSAFE_NO_PADDING);
-  text.pop_back();
-  return text;
-}
-
-// An issuer with one Ed25519 key.
-class Issuer {
- public:
-  Issuer() { EXPECT_EQ(::crypto_sign_keypair(public_, secret_), 0); }
-  std::string Jwks() const {
-    return Json{{"keys",
-                 {{{"kty", "OKP"},
-                   {"crv", "Ed25519"},
-                   {"kid", "k"},
-                   {"x", Encode({reinterpret_cast<const char*>(public_), sizeof(public_)})}}}}}
-        .dump();
-  }
-  std::string Token(const std::string& tenant, const std::string& role, int lifetime = 600,
-                    const std::string& audience = "coffer") const {
-    const std::string said = Encode(Json{{"alg", "EdDSA"}, {"kid", "k"}, {"typ", "JWT"}}.dump()) +
-                             "." +
-                             Encode(Json{{"iss", "https://issuer"},
-                                         {"aud", audience},
-                                         {"sub", "bot"},
-                                         {"tenant", tenant},
-                                         {"role", role},
-                                         {"iat", std::time(nullptr)},
-                                         {"exp", std::time(nullptr) + lifetime}}
-                                        .dump());
-    std::string signature(crypto_sign_BYTES, '\0');
-    EXPECT_EQ(::crypto_sign_detached(reinterpret_cast<unsigned char*>(signature.data()), nullptr,
-                                     reinterpret_cast<const unsigned char*>(said.data()),
-                                     said.size(), secret_),
-              0);
-    return said + "." + Encode(signature);
-  }
-
- private:
-  unsigned char public_[crypto_sign_PUBLICKEYBYTES];
-  unsigned char secret_[crypto_sign_SECRETKEYBYTES];
-};
 
 class Tokens : public ::testing::Test {
  protected:
@@ -71,7 +23,7 @@ class Tokens : public ::testing::Test {
   HttpAnswer Tools(const std::string& token) { return daemon_.Ask("GET", "/v1/tools", token); }
 
   TempDir dir_;
-  Issuer issuer_;
+  TokenIssuer issuer_;
   std::string jwks_;
   Daemon daemon_;
 };
@@ -130,7 +82,7 @@ TEST_F(Tokens, WhatATokenMakesDoesNotOutliveIt) {
 }
 
 TEST_F(Tokens, TheKeysChangeOnHangup) {
-  const Issuer next;
+  const TokenIssuer next;
   EXPECT_EQ(Tools(issuer_.Token("local", "agent")).status, 200);
   EXPECT_EQ(Tools(next.Token("local", "agent")).status, 401);
   // Something that is no JWKS changes nothing.

@@ -2,6 +2,7 @@
 //
 // What a well-behaved client sees of the real server.
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -9,7 +10,9 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "gateway/jwt.h"
 #include "tests/gateway/harness.h"
+#include "tests/gateway/token_issuer.h"
 #include "tests/support/gunzip.h"
 #include "tests/support/temp_dir.h"
 
@@ -440,13 +443,51 @@ TEST(Server, LateRepliesFindNobodyAndDoNoHarm) {
   }
 }
 
+// Checking a signature takes long, and anybody can send one: the loop leaves it to the service.
+TEST(Server, ATokenIsCheckedByTheService) {
+  const test::TokenIssuer issuer;
+  const test::TokenIssuer other;
+  JwtConfig jwt;
+  jwt.issuer = test::TokenIssuer::kName;
+  jwt.audience = "coffer";
+  jwt.jwks = issuer.Jwks();
+  Result<std::shared_ptr<const JwtVerifier>> verifier = JwtVerifier::Make(jwt);
+  ASSERT_TRUE(verifier.ok());
+  ServerConfig config;
+  config.http.jwt = *verifier;
+  RunningServer server(config);
+  RawClient stranger = RawClient::Tcp(server.port());
+  RawClient client = RawClient::Tcp(server.port());
+  const auto waits = [&] {
+    pollfd answer{client.fd(), POLLIN, 0};
+    return ::poll(&answer, 1, 0) == 0;
+  };
+  for (const bool good : {false, true}) {
+    SCOPED_TRACE(good);
+    server.OnLoop([&] { server.service.hold = true; });
+    client.Send(Request("GET", "/v1/tools", (good ? issuer : other).Token("t1", "agent")));
+    ASSERT_TRUE(server.Eventually([&] { return server.service.held() == 1; }));
+    // The control: what needs no signature is refused meanwhile.
+    stranger.Send(Request("GET", "/v1/tools"));
+    const Reply1 refused = stranger.Receive();
+    EXPECT_EQ(refused.status, 401);
+    EXPECT_EQ(refused.Code(), "auth.missing");
+    EXPECT_TRUE(waits());
+    server.OnLoop([&] { server.service.Release(); });
+    const Reply1 answer = client.Receive();
+    EXPECT_EQ(answer.status, good ? 200 : 401) << answer.body;
+    EXPECT_EQ(answer.Code(), good ? "" : "auth.token");
+    EXPECT_EQ(answer.Field("WWW-Authenticate").empty(), good);
+  }
+}
+
 TEST(Server, UnixSocketShowsThePeer) {
   const test::TempDir dir;
   ServerConfig config;
   config.unix_sockets.push_back({dir / "s", 0600});
   {
     RunningServer server(std::move(config));
-    struct stat info{};
+    struct stat info {};
     ASSERT_EQ(::stat((dir / "s").c_str(), &info), 0);
     EXPECT_EQ(info.st_mode & 07777, 0600U);
     RawClient client = RawClient::Unix(dir / "s");

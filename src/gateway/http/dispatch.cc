@@ -87,6 +87,16 @@ bool Frees(const Route& route) {
          route.path.starts_with("/v1/switches");
 }
 
+Answer<Identity> VerifyToken(const JwtVerifier& jwt, const std::string& token, Nanos now) {
+  Result<Identity> identity = jwt.Verify(token, now);
+  if (!identity.ok()) {
+    return Refusal{.kind = RefusalKind::kUnauthenticated,
+                   .code = "auth.token",
+                   .message = "the token is not accepted: " + identity.error().message};
+  }
+  return std::move(*identity);
+}
+
 Answer<Credential> ReadCredential(const Exchange& exchange) {
   Answer<std::string> bearer = ReadBearer(exchange.head);
   if (!bearer.ok()) {
@@ -94,8 +104,8 @@ Answer<Credential> ReadCredential(const Exchange& exchange) {
   }
   Credential credential;
   credential.address = exchange.channel.address;
-  const JwtVerifier* jwt = exchange.api->config.jwt.get();
-  if (bearer.value().empty()) {
+  credential.bearer = std::move(bearer.value());
+  if (credential.bearer.empty()) {
     credential.peer = exchange.channel.peer;
     if (!credential.peer.has_value()) {
       return Refusal{.kind = RefusalKind::kUnauthenticated,
@@ -103,16 +113,9 @@ Answer<Credential> ReadCredential(const Exchange& exchange) {
                      .message = "this path needs a credential",
                      .hint = "send Authorization: Bearer KEY"};
     }
-  } else if (jwt != nullptr && LooksLikeJwt(bearer.value())) {
-    Result<Identity> identity = jwt->Verify(bearer.value(), WallTime());
-    if (!identity.ok()) {
-      return Refusal{.kind = RefusalKind::kUnauthenticated,
-                     .code = "auth.token",
-                     .message = "the token is not accepted: " + identity.error().message};
-    }
-    credential.verified = std::move(*identity);
-  } else {
-    credential.bearer = std::move(bearer.value());
+  } else if (exchange.api->config.jwt != nullptr && LooksLikeJwt(credential.bearer)) {
+    credential.verify = [jwt = exchange.api->config.jwt, token = credential.bearer,
+                         now = WallTime()] { return VerifyToken(*jwt, token, now); };
   }
   return credential;
 }
