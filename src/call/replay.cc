@@ -21,7 +21,7 @@ ToolReply Broken(const std::string& call_id) {
 
 }  // namespace
 
-ToolReply Replay(Recorder& recorder, const ToolRequest& request,
+ToolReply Replay(Recorder& recorder, const ToolRequest& request, std::string_view args_hash,
                  const store::Admission& admission) {
   const bool ended = admission.state == store::CallState::kFinished ||
                      admission.state == store::CallState::kRefused;
@@ -41,12 +41,15 @@ ToolReply Replay(Recorder& recorder, const ToolRequest& request,
   if (!sealed.ok()) {
     return FailedReply(sealed.error());
   }
-  // The key's own row is not sealed: it must at least lead to a call of this agent and tool. A result can be removed to make
-  // room after the key led to it.
+  // The key's own row is not sealed: it must lead to a call of this agent that asked the same. A result can be removed to
+  // make room after the key led to it.
   if (sealed->state != audit::SealState::kGood ||
       (sealed->result && *sealed->result != admission.result) ||
       sealed->call.identity.agent != request.identity.agent ||
-      sealed->call.identity.tool != request.identity.tool) {
+      sealed->call.identity.tool != request.identity.tool ||
+      sealed->call.identity.session_id != request.identity.session_id ||
+      sealed->call.identity.parent_id != request.identity.parent_id ||
+      sealed->call.args_hash != args_hash) {
     return Broken(admission.call_id);
   }
   if (!sealed->result) {

@@ -4,6 +4,8 @@
 // seal.
 #pragma once
 
+#include <string_view>
+
 #include "call/recorder.h"
 #include "call/tool_call.h"
 #include "store/admission.h"
@@ -11,6 +13,7 @@
 namespace coffer::call {
 
 // The call is never run again, also if its end was not seen or its stored data differs from its seal.
-ToolReply Replay(Recorder& recorder, const ToolRequest& request, const store::Admission& admission);
+ToolReply Replay(Recorder& recorder, const ToolRequest& request, std::string_view args_hash,
+                 const store::Admission& admission);
 
 }  // namespace coffer::call

@@ -236,7 +236,7 @@ std::optional<ToolReply> Ladder::Admit(Asked& asked) {
       asked.call.request.identity = identity;
       return std::nullopt;
     case store::AdmitVerdict::kReplay:
-      return Replay(recorder_, asked.call.request, *admission);
+      return Replay(recorder_, asked.call.request, asked.call.receipt.args_hash, *admission);
     case store::AdmitVerdict::kInFlight: {
       ToolReply reply = ReplyOf(*admission);
       reply.call_id = admission->call_id;  // a repetition: the call that it repeats has the receipt

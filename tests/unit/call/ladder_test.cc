@@ -214,6 +214,30 @@ TEST_F(LadderTest, ARetryIsNotAnsweredWithWhatSomebodyWrote) {
   EXPECT_EQ(ran_, 1) << "and it is not run again";
 }
 
+// The row of a key is led to another call of the same agent and tool.
+TEST_F(LadderTest, ARetryIsNotAnsweredWithAnotherCallsResult) {
+  ToolRequest request = Python("print('right')");
+  request.idempotency_key = "k";
+  ASSERT_EQ(Run(request).stdout_text, "right\n");
+  ToolRequest other = Python("print('other')");
+  other.idempotency_key = "l";
+  ASSERT_EQ(Run(other).stdout_text, "other\n");
+  EXPECT_EQ(Run(request).stdout_text, "right\n") << "the control";
+  sqlite3* db = nullptr;
+  ASSERT_EQ(::sqlite3_open((dir_ / "state/coffer.db").c_str(), &db), SQLITE_OK);
+  ASSERT_EQ(::sqlite3_exec(db,
+                           "UPDATE idempotency SET call_id = (SELECT call_id FROM idempotency "
+                           "WHERE key = 'l') WHERE key = 'k'",
+                           nullptr, nullptr, nullptr),
+            SQLITE_OK);
+  ::sqlite3_close(db);
+  const ToolReply edited = Run(request);
+  EXPECT_EQ(edited.error_class, kRecordBroken);
+  EXPECT_EQ(edited.stdout_text, "");
+  EXPECT_EQ(Run(other).stdout_text, "other\n") << "the call itself is as it was";
+  EXPECT_EQ(ran_, 2) << "and nothing is run again";
+}
+
 TEST_F(LadderTest, ADryRunSaysTheWorstAndRunsNothing) {
   ToolRequest request = Python("print(1)");
   request.dry_run = true;

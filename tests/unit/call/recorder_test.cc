@@ -338,12 +338,16 @@ TEST_F(RecorderTest, ARetryOfWhatIsBeingRemovedIsToldSo) {
   led.call_id = ran.call_id;
   led.state = store::CallState::kFinished;
   led.result = *sealed->result;
-  EXPECT_EQ(Replay(*recorder_, request, led).error_class, "") << "the control: it is there";
+  const std::string args_hash = sealed->call.args_hash;
+  EXPECT_EQ(Replay(*recorder_, request, args_hash, led).error_class, "")
+      << "the control: it is there";
+  EXPECT_EQ(Replay(*recorder_, request, "sha256:0", led).error_class, kRecordBroken)
+      << "the key leads to a call with other arguments";
   store::Admission altered = led;
   altered.result += " ";
-  EXPECT_EQ(Replay(*recorder_, request, altered).outcome, "unknown") << "the control";
+  EXPECT_EQ(Replay(*recorder_, request, args_hash, altered).outcome, "unknown") << "the control";
   ASSERT_TRUE(recorder_->PruneToSize(store::TenantId::Local(), 1).ok());
-  const ToolReply removed = Replay(*recorder_, request, led);
+  const ToolReply removed = Replay(*recorder_, request, args_hash, led);
   EXPECT_EQ(removed.outcome, "success");
   EXPECT_EQ(removed.error_class, "policy.storage") << removed.error_message;
 }
