@@ -298,11 +298,56 @@ def row_differences(row, receipt, leaf):
     return found
 
 
+ASKED = (("parent", "parent_id"), ("session", "session_id"), ("agent", "agent"), ("user", "user"), ("tool", "tool"),
+         ("trace", "trace_id"))
+OF_THE_TOOL = (("effect", "effect"), ("tool_version", "tool_version"), ("envelope", "envelope_id"),
+               ("manifest", "manifest_hash"))
+
+
+def contradictions(decision, first, receipt, ran):
+    """What a recovered receipt says otherwise than the decision and the first receipt of its call; each may be None."""
+    found = set()
+
+    def compare(record, members):
+        found.update(one for one, other in members if (record.get(one) or None) != (receipt.get(other) or None))
+
+    if decision is not None:
+        compare(decision, ASKED + OF_THE_TOOL if ran else ASKED)
+        words = f"[{dump(receipt['args_redacted'])},{dump(receipt.get('reason') or None)}]"
+        if ran and decision.get("shown") and decision["shown"] != "sha256:" + sha256(words.encode()).hex():
+            found.add("shown")
+    elif ran:
+        found.add("decision")
+    if first is not None:
+        if first["ran"] is not ran:
+            found.add("ran")
+        compare(first, ASKED[4:] if ran or decision is not None else ASKED)
+        if not ran and decision is None and "agent" not in first:
+            found.add("agent")
+        end = (first["outcome"], first.get("class") or None)
+        if end != (receipt["outcome"], (receipt["error"] or {}).get("class")) and \
+                not (ran and receipt["outcome"] == "unknown"):
+            found.add("outcome")
+    return sorted(found)
+
+
+def note_of(decision, first, ran):
+    """What a reader should know of a recovered receipt that contradicts nothing: a code and a sentence, or None."""
+    if first is not None and not first.get("recovered", False):
+        return "store.lost", f"it has ended in the log before (record {first['seq']}, outcome {first['outcome']}), and " \
+            "that receipt did not reach the store, or was removed from it: this one stands for it"
+    if decision is None:
+        return "store.alone", "it was recovered after a crash and has no decision in the log: who asked for what is " \
+            "known from the store alone"
+    return None if ran else \
+        ("store.alone", "it was recovered after a crash: that it was not started is known from the store alone")
+
+
 def verify_store(state, key=None):
     """The verdict on a log and on the store beside it. Codes are those of docs/AUDIT_LOG.md."""
     directory = os.path.join(state, "log")
     verdict = verify_log(directory, key)
-    receipts, decided, pruned = {}, set(), {}
+    receipts, decided, pruned = {}, {}, {}
 
     def pruned_before(names, *tenants):
         return max((pruned.get((name, tenant), 0) for name in names for tenant in tenants), default=0)
@@ -318,13 +363,29 @@ def verify_store(state, key=None):
             if leaf["kind"] == "receipt":
                 receipts[int(leaf["seq"])] = leaf
             elif leaf["kind"] == "decision":
-                decided.add((leaf["tenant"], leaf["call"]))
+                decided.setdefault((leaf["tenant"], leaf["call"]), leaf)
             elif leaf["name"] in PRUNED + RESULTS_PRUNED:
                 event = (leaf["name"], leaf["tenant"])
                 pruned[event] = max(pruned.get(event, 0), int(leaf["detail"].get("before", "0")))
 
     def find(code, call, message, seq=None):
         verdict["findings"].append({"line": 0, "seq": seq, "code": code, "message": f"call {call}: {message}"})
+
+    first = {}
+    for leaf in receipts.values():
+        first.setdefault((leaf["tenant"], leaf["call"]), leaf)
+    verdict["notes"] = []
+
+    def check_recovered(leaf, document):
+        seq, call = int(leaf["seq"]), (leaf["tenant"], leaf["call"])
+        before = first[call] if int(first[call]["seq"]) < seq else None
+        wrong = contradictions(decided.get(call), before, document, leaf["ran"])
+        note = note_of(decided.get(call), before, leaf["ran"])
+        if wrong:
+            find("store.recovered", leaf["call"], "its receipt, recovered after a crash, differs from what the log said "
+                 "before: " + ", ".join(wrong), seq)
+        elif note:
+            verdict["notes"].append({"line": 0, "seq": seq, "code": note[0], "message": f"call {call[1]}: {note[1]}"})
 
     try:
         store = sqlite3.connect(f"file:{os.path.join(state, 'coffer.db')}?mode=ro", uri=True)
@@ -375,6 +436,8 @@ def verify_store(state, key=None):
                 find("store.row", call, "the row differs from its seal: " + ", ".join(columns), int(leaf["seq"]))
             else:
                 note_objects(row)
+            if leaf.get("recovered", False):
+                check_recovered(leaf, document)
             sealed = document["output"].get("result_sha256")
             if row["result"] is not None and sealed != "sha256:" + sha256(row["result"].encode()).hex():
                 find("store.result", call, "the stored result is not the one that was sealed", int(leaf["seq"]))
@@ -424,6 +487,8 @@ def run_log(arguments):
         for finding in verdict["findings"]:
             record = "" if finding["seq"] is None else f" record {finding['seq']}"
             print(f"line {finding['line']}{record}: {finding['code']}: {finding['message']}")
+        for note in verdict.get("notes", ()):
+            print(f"note: record {note['seq']}: {note['code']}: {note['message']}")
         print(f"{'good' if verdict['ok'] else 'BAD'}: {verdict['records']} records, {verdict['checkpoints']} checkpoints, "
               f"root {verdict['root']} of {verdict['origin']}, key {verdict['key_id']} "
               f"({'given' if key else 'from beside the log: a user who can change both can make any log look good'})")

@@ -12,6 +12,7 @@
 #include "base/hash.h"
 #include "base/ids.h"
 #include "base/json.h"
+#include "call/recovered_receipt.h"
 #include "policy/scrub.h"
 #include "store/admission.h"
 #include "store/call.h"
@@ -70,40 +71,6 @@ Status SealReceipt(audit::Log& log, const audit::Receipt& receipt, bool ran, boo
   TRY_ASSIGN(reply.receipt, audit::SealReceipt(body, appended, log));
   reply.log = appended.position;
   return {};
-}
-
-// For a call whose process died. Only its identity is taken from the row; how it ended is what recovery says of every
-// such call, whatever the row says by now.
-audit::Receipt ReceiptOf(const store::Call& call) {
-  audit::Receipt receipt;
-  receipt.identity = call.identity;
-  receipt.tool_version = call.tool_version;
-  receipt.manifest_hash = call.manifest_hash;
-  receipt.envelope_id = call.envelope_id;
-  receipt.effect = call.effect.empty() ? receipt.effect : call.effect;
-  receipt.args_hash = call.args_hash;
-  receipt.requested_at = call.requested_at;
-  receipt.started_at = call.started_at.value_or(Nanos(0));
-  receipt.finished_at = call.finished_at.value_or(call.requested_at);
-  receipt.duration = receipt.finished_at - receipt.requested_at;
-  receipt.outcome = call.started_at ? "unknown" : "error";
-  receipt.error_class = "internal";
-  receipt.error_message = call.started_at ? store::kKilledWhileRunning : store::kKilledBefore;
-  return receipt;
-}
-
-// As they were written when it started; none if it did not.
-Result<std::vector<std::string>> RecordedArgs(store::Store& store, const store::Call& call) {
-  std::vector<std::string> words;
-  TRY_ASSIGN(const std::optional<std::string> text,
-             store::FindArgs(store, call.identity.tenant, call.identity.call_id));
-  const Result<Json> list = ParseJson(text.value_or("[]"));
-  if (list.ok() && list->is_array()) {
-    for (const Json& word : *list) {
-      words.push_back(word.is_string() ? word.get<std::string>() : PrintJson(word));
-    }
-  }
-  return words;
 }
 
 audit::EventRecord EventOf(const std::string& tenant, std::string_view name,
@@ -168,6 +135,11 @@ Status Recorder::Start(const audit::Receipt& receipt, Allowed allowed) {
   decision.envelope = receipt.envelope_id;
   decision.effect = receipt.effect;
   decision.args_hash = receipt.args_hash;
+  audit::Receipt shown;
+  shown.args_redacted = receipt.args_redacted;
+  Scrub(shown);
+  const std::string args_redacted = PrintJson(Json(shown.args_redacted));
+  decision.shown = audit::ShownHash(args_redacted, receipt.identity.reason);
   // The log first: a crash between the two leaves a decision that was not carried out, never a call
   // without a decision.
   TRY(log_.Append(decision));
@@ -179,10 +151,7 @@ Status Recorder::Start(const audit::Receipt& receipt, Allowed allowed) {
   record.effect = receipt.effect;
   record.manifest = std::move(allowed.manifest);
   record.envelope = std::move(allowed.envelope);
-  audit::Receipt shown;
-  shown.args_redacted = receipt.args_redacted;
-  Scrub(shown);
-  record.args_redacted = PrintJson(Json(shown.args_redacted));
+  record.args_redacted = args_redacted;
   TRY_ASSIGN(const store::Supervisor supervisor, ThisProcess());
   return store::RecordAndStartCall(store_, receipt.identity.tenant, receipt.identity.call_id,
                                    record, supervisor);
@@ -439,25 +408,57 @@ Status Recorder::UseKnownReceivers() {
 }
 
 Status Recorder::Settle(std::span<const store::RecoveredCall> calls) {
+  audit::CallRecordsByKey unsealed;
+  Nanos since = Nanos::max();
   for (const store::RecoveredCall& left : calls) {
+    const store::CallIdentity& call = left.call.identity;
     TRY_ASSIGN(const std::optional<std::string> there,
-               store::FindReceipt(store_, left.call.identity.tenant, left.call.identity.call_id));
+               store::FindReceipt(store_, call.tenant, call.call_id));
     if (!there) {
-      ToolReply reply;
-      audit::Receipt receipt = ReceiptOf(left.call);
-      TRY_ASSIGN(receipt.args_redacted, RecordedArgs(store_, left.call));
-      TRY(SealReceipt(log_, receipt, left.call.started_at.has_value(), /*recovered=*/true, reply));
-      // Refused if another process was faster; then there is one.
-      (void)store::AddReceipt(store_, left.call.identity.tenant, left.call.identity.call_id,
-                              reply.receipt, reply.log->index);
+      unsealed[audit::CallKey(call.tenant.name(), call.call_id)];
+      since = std::min(since, audit::IdTime(call.call_id));
     }
-    const std::string_view outcome = left.call.started_at ? "unknown" : "error";
-    TRY(store::AddToOutbox(store_, events_.ReceiversOf(audit::CallEventType(outcome)),
-                           left.call.identity.tenant.name(),
-                           store::OutboxCallBody(left.call.identity.call_id)));
-    TRY(store::FinishCleanup(store_, left.call.identity.tenant, left.call.identity.call_id));
+  }
+  if (!unsealed.empty()) {
+    constexpr Nanos kClocksDiffer = std::chrono::hours(1);
+    TRY(log_.FindRecords(unsealed, std::max(since, Nanos::min() + kClocksDiffer) - kClocksDiffer));
+  }
+  for (const store::RecoveredCall& left : calls) {
+    const store::CallIdentity& call = left.call.identity;
+    std::string outcome = left.call.started_at ? "unknown" : "error";
+    const auto known = unsealed.find(audit::CallKey(call.tenant.name(), call.call_id));
+    if (known != unsealed.end()) {
+      TRY_ASSIGN(outcome, SealRecovered(left.call, known->second));
+    }
+    if (!outcome.empty()) {
+      TRY(store::AddToOutbox(store_, events_.ReceiversOf(audit::CallEventType(outcome)),
+                             call.tenant.name(), store::OutboxCallBody(call.call_id)));
+    }
+    TRY(store::FinishCleanup(store_, call.tenant, call.call_id));
   }
   return {};
+}
+
+Result<std::string> Recorder::SealRecovered(const store::Call& call,
+                                            const audit::CallRecords& before) {
+  TRY_ASSIGN(const RecoveredReceipt recovered, RecoverReceipt(store_, call, before));
+  const audit::Receipt& receipt = recovered.receipt;
+  TRY_ASSIGN(const audit::ReceiptBody body, audit::MakeBody(audit::FormatReceipt(receipt)));
+  if (!audit::Contradictions(before, body.canonical, recovered.ran).empty()) {
+    return std::string();  // the row was edited: a seal would make it true
+  }
+  ToolReply reply;
+  TRY(SealReceipt(log_, receipt, recovered.ran, /*recovered=*/true, reply));
+  store::SettledEnd end;
+  end.state = recovered.ran ? store::CallState::kUnknown : store::CallState::kRefused;
+  end.outcome = store::FindOutcome(receipt.outcome).value_or(store::Outcome::kError);
+  end.error_class = receipt.error_class;
+  end.error_message = receipt.error_class.empty() ? "" : receipt.error_message;
+  end.finished_at = receipt.finished_at;
+  // Refused if another process was faster; then there is one.
+  (void)store::AddReceipt(store_, call.identity.tenant, call.identity.call_id, reply.receipt,
+                          reply.log->index, end);
+  return receipt.outcome;
 }
 
 Result<audit::SealedCall> Recorder::ReadSealed(const store::Call& row) const {

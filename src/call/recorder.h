@@ -97,7 +97,8 @@ class Recorder {
   // An event that has happened already. If it cannot be recorded now, it is kept for later.
   Status Happened(const std::string& tenant, std::string_view name, const Detail& detail);
 
-  // Receipts of calls whose process died.
+  // Receipts of calls whose process died. A row that says otherwise than the log was edited: it gets
+  // none, so no reader is shown it and `audit verify` names it.
   Status Settle(std::span<const store::RecoveredCall> calls);
 
   // Forgets what is older than its time, for a timer or an operator. The log keeps the hashes, and
@@ -145,6 +146,8 @@ class Recorder {
     bool counted = false;  // by the breaker
   };
   Status Write(Unwritten& end);
+  // How the call ended by its new receipt; empty: it got none.
+  Result<std::string> SealRecovered(const store::Call& call, const audit::CallRecords& before);
   Status CountDenied(const audit::Receipt& receipt);
   // Looked up once: a process does not change.
   Result<store::Supervisor> ThisProcess();

@@ -56,6 +56,15 @@ std::string FindingText(const audit::LogFinding& finding) {
   return fmt::format("{}{} ({})\n", where, Printable(finding.message), finding.code);
 }
 
+// Nothing is wrong there: a crash leaves this. So would an attacker who edits rows of such calls.
+std::string NotesText(const audit::LogVerdict& verdict) {
+  std::string text;
+  for (const audit::LogFinding& note : verdict.notes) {
+    text += "note: " + FindingText(note);
+  }
+  return text;
+}
+
 // Calls of dead processes were just ended by opening the store: they get their receipts, as
 // everywhere, or they would look like calls that were hidden from the log. A log that cannot be
 // opened is left to the verification.
@@ -132,6 +141,10 @@ Result<std::string> AuditVerify(const call::VerbFlags& flags) {
     for (const audit::LogFinding& finding : verdict.findings) {
       findings.push_back(FindingJson(finding));
     }
+    Json notes = Json::array();
+    for (const audit::LogFinding& note : verdict.notes) {
+      notes.push_back(FindingJson(note));
+    }
     const std::string text =
         PrintJson(Json{{"ok", verdict.ok()},
                        {"origin", verdict.origin},
@@ -142,7 +155,8 @@ Result<std::string> AuditVerify(const call::VerbFlags& flags) {
                        {"size", verdict.size},
                        {"root", verdict.root},
                        {"calls_compared", check ? Json(check->compared()) : Json(nullptr)},
-                       {"findings", std::move(findings)}},
+                       {"findings", std::move(findings)},
+                       {"notes", std::move(notes)}},
                   2) +
         "\n";
     if (!verdict.ok()) {
@@ -159,6 +173,7 @@ Result<std::string> AuditVerify(const call::VerbFlags& flags) {
                         verdict.more_findings ? " or more" : "", verdict.records,
                         Printable(verdict.origin));
     text += KeyWords(flags, directory, verdict.key_id);
+    text += NotesText(verdict);
     ExitWithFindings(text);
   }
   std::string text =
@@ -170,6 +185,7 @@ Result<std::string> AuditVerify(const call::VerbFlags& flags) {
                       "and every call has its record\n",
                       check->compared())
                 : "      the store was not compared\n";
+  text += NotesText(verdict);
   if (options.kept_checkpoint) {
     text += "      and it continues the checkpoint that was kept\n";
   }

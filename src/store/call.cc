@@ -119,6 +119,17 @@ Status EndCall(Core& core, Connection& db, const Call& call, const CallEnd& end,
   return end.outcome == Outcome::kSuccess ? NoteSuccess(db, call, now) : NoteFailure(db, call, now);
 }
 
+Status SettleEnd(Connection& db, const TenantId& tenant, std::string_view id,
+                 const SettledEnd& end) {
+  return db.Run(
+      "UPDATE calls SET state = ?3, outcome = ?4, error_class = nullif(?5, ''), error_message = "
+      "?6, finished_at = ?7, started_at = CASE ?3 WHEN 'refused' THEN NULL ELSE "
+      "coalesce(started_at, requested_at) END, reason = CASE ?3 WHEN 'refused' THEN '' ELSE reason "
+      "END WHERE tenant = ?1 AND id = ?2",
+      tenant.name(), id, CallStateName(end.state), OutcomeName(end.outcome), end.error_class,
+      end.error_message, end.finished_at);
+}
+
 Status EndCall(Store& store, const TenantId& tenant, std::string_view id, const CallEnd& end,
                CallState to, KeyFate key_fate) {
   TRY(CheckOutcome(to, end.outcome));
@@ -208,7 +219,8 @@ Status RefuseCall(Store& store, const TenantId& tenant, std::string_view id, con
 }
 
 Status AddReceipt(Store& store, const TenantId& tenant, std::string_view id,
-                  std::string_view receipt, std::optional<uint64_t> log_index) {
+                  std::string_view receipt, std::optional<uint64_t> log_index,
+                  const std::optional<SettledEnd>& end) {
   return store.core().Write(Durability::kOnDisk, [&](Connection& db) -> Status {
     TRY_ASSIGN(const std::optional<Call> call, FindCallIn(db, tenant, id));
     TRY_ASSIGN(const std::optional<std::string> there,
@@ -218,6 +230,9 @@ Status AddReceipt(Store& store, const TenantId& tenant, std::string_view id,
     }
     TRY(db.Run("UPDATE calls SET log_index = ?3 WHERE tenant = ?1 AND id = ?2", tenant.name(), id,
                log_index));
+    if (end.has_value()) {
+      TRY(SettleEnd(db, tenant, id, *end));
+    }
     return PutDocument(db, tenant, id, Document::kReceipt, receipt);
   });
 }

@@ -135,9 +135,18 @@ enum class KeyFate : uint8_t {
 Status RefuseCall(Store& store, const TenantId& tenant, std::string_view id, const CallEnd& end,
                   KeyFate key_fate = KeyFate::kKeep);
 
+// How a call ended by the receipt that recovery gave it, which knows the log. The row has what recovery wrote without it.
+struct SettledEnd {
+  CallState state = CallState::kUnknown;  // or kRefused: then the row keeps no start and no reason
+  Outcome outcome = Outcome::kUnknown;
+  std::string error_class;
+  std::string error_message;
+  Nanos finished_at{0};
+};
 // A receipt for a call that ended without one (recovery). Refused if there is one.
 Status AddReceipt(Store& store, const TenantId& tenant, std::string_view id,
-                  std::string_view receipt, std::optional<uint64_t> log_index = {});
+                  std::string_view receipt, std::optional<uint64_t> log_index = {},
+                  const std::optional<SettledEnd>& end = {});
 
 // Nothing if this tenant has no such call.
 Result<std::optional<Call>> FindCall(Store& store, const TenantId& tenant, std::string_view id);

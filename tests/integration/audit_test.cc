@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <map>
 
 #include "tests/support/run.h"
 
@@ -247,6 +248,83 @@ TEST_F(AuditTest, BothVerifiersSayTheSameOfAStore) {
   EXPECT_EQ(both("UPDATE calls SET log_index = 99" + of_ran), (Strings{"store.unlogged"}));
   EXPECT_EQ(both("UPDATE calls SET id = 'made-up'" + of_ran),
             (Strings{"store.gone", "store.unlogged"}));
+}
+
+// A call's end is taken out of the database, and the next coffer recovers it: what is sealed then is what the log says, or
+// it is found. Verified with ours, which recovers first, and then with the verifier in Python.
+TEST_F(AuditTest, RecoveryMakesNoForgeryGood) {
+  const std::string ran = Call("python", R"j({"code":"print('truth')"})j");
+  const std::string denied = Call("python", R"j({"code":7})j");
+  const char* const source = ::getenv("COFFER_SOURCE");
+  ASSERT_NE(source, nullptr) << "COFFER_SOURCE must be the checkout";
+  const auto codes = [](const RunResult& result, const char* list) {
+    Strings found;
+    const Json verdict = Json::parse(result.out, nullptr, false);
+    EXPECT_TRUE(verdict.is_object()) << result.Describe();
+    for (const Json& one : verdict.is_object() ? verdict.value(list, Json::array()) : Json()) {
+      found.push_back(one.at("code"));
+    }
+    std::sort(found.begin(), found.end());
+    return found;
+  };
+  struct Seen {
+    Strings findings, notes;
+    std::string list;
+  };
+  const auto after = [&](const std::string& sql) {
+    const std::string copy = dir_ / "copy";
+    std::filesystem::remove_all(copy);
+    std::filesystem::copy(state_, copy, std::filesystem::copy_options::recursive);
+    sqlite3* db = nullptr;
+    EXPECT_EQ(::sqlite3_open((copy + "/coffer.db").c_str(), &db), SQLITE_OK);
+    EXPECT_EQ(::sqlite3_exec(db, sql.c_str(), nullptr, nullptr, nullptr), SQLITE_OK) << sql;
+    ::sqlite3_close(db);
+    const RunResult ours = RunProgram({CofferPath(), "audit", "verify", "--json", "--state", copy});
+    const RunResult theirs = RunProgram(
+        {"python3", std::string(source) + "/sdk/python/coffer_verify.py", "store", copy, "--json"});
+    EXPECT_EQ(theirs.exit, ours.exit) << sql << theirs.Describe() << ours.Describe();
+    const Seen seen = {codes(ours, "findings"), codes(ours, "notes"),
+                       RunProgram({CofferPath(), "audit", "list", "--state", copy}).out};
+    EXPECT_EQ(codes(theirs, "findings"), seen.findings) << sql << theirs.Describe();
+    EXPECT_EQ(codes(theirs, "notes"), seen.notes) << sql << theirs.Describe();
+    return seen;
+  };
+  const auto reopened = [](const std::string& id, const std::string& state,
+                           const std::string& change) {
+    return "UPDATE calls SET state = '" + state +
+           "', finished_at = NULL, outcome = NULL, error_class = NULL, error_message = NULL, "
+           "exit_code = NULL, exit_signal = NULL, cpu = 0, bytes_out = 0, denials = 0, approval = "
+           "'', log_index = NULL" +
+           change + " WHERE id = '" + id + "'; DELETE FROM documents WHERE kind = 'receipt' AND " +
+           "call_id = '" + id + "'; DELETE FROM results WHERE call_id = '" + id +
+           "'; DELETE FROM transcripts WHERE call_id = '" + id + "';";
+  };
+  EXPECT_EQ(after("SELECT 1").findings, Strings{}) << "the control";
+  EXPECT_EQ(after("SELECT 1").notes, Strings{}) << "the control";
+  for (const auto& [id, state] :
+       std::map<std::string, std::string>{{denied, "admitted"}, {ran, "started"}}) {
+    for (const char* change : {", agent = 'bob', reason = 'forged'", ", tool = 'bash'",
+                               ", user = 'bob'", ", session_id = 'bob'"}) {
+      const Seen seen = after(reopened(id, state, change));
+      EXPECT_EQ(seen.findings, (Strings{"store.gone", "store.unlogged"})) << state << change;
+      EXPECT_TRUE(Contains(seen.list, "BROKEN")) << seen.list;
+      EXPECT_FALSE(Contains(seen.list, "bob")) << seen.list;
+    }
+    const Seen crashed = after(reopened(id, state, ""));
+    EXPECT_EQ(crashed.findings, Strings{}) << "a crash may leave that";
+    EXPECT_EQ(crashed.notes, Strings{"store.lost"});
+    EXPECT_TRUE(Contains(crashed.list, id == denied ? "policy.args.schema" : "unknown"))
+        << crashed.list;
+  }
+  const std::string made_up = "01890000-0000-7000-8000-00000000000a";
+  const Seen alone = after(
+      "CREATE TABLE made AS SELECT * FROM calls WHERE id = '" + denied +
+      "'; UPDATE made SET id = '" + made_up +
+      "', agent = 'victim', tool = 'payments', state = 'admitted', finished_at = NULL, outcome = "
+      "NULL, error_class = NULL, error_message = NULL, denials = 0, log_index = NULL; INSERT INTO "
+      "calls SELECT * FROM made; DROP TABLE made;");
+  EXPECT_EQ(alone.findings, Strings{});
+  EXPECT_EQ(alone.notes, Strings{"store.alone"});
 }
 
 // As root it would write where the link leads.

@@ -58,22 +58,21 @@ struct Log::Impl {
     return *std::move(me.answer);
   }
 
-  Result<std::string> Newest() {
+  // What the file answers to `ask`, while no thread appends.
+  template <typename Answer>
+  Result<Answer> Ask(Result<Answer> (LogFile::*ask)()) {
     std::unique_lock lock(mutex);
     turn.wait(lock, [&] { return !busy; });
     busy = true;
     lock.unlock();
-    const Result<audit::Checkpoint> newest = [&]() -> Result<audit::Checkpoint> {
+    Result<Answer> answer = [&]() -> Result<Answer> {
       TRY(Reopen());
-      return file->Newest();
+      return (file.get()->*ask)();
     }();
     lock.lock();
     busy = false;
     turn.notify_all();
-    if (!newest.ok()) {
-      return newest.error();
-    }
-    return newest->Note(origin);
+    return answer;
   }
 
   std::vector<Waiter*> TakeBatch() {
@@ -153,7 +152,16 @@ Result<Appended> Log::Append(const EventRecord& record) {
   return impl_->Append(FormatLeaf(record), record.tenant);
 }
 
-Result<std::string> Log::Checkpoint() { return impl_->Newest(); }
+Result<std::string> Log::Checkpoint() {
+  TRY_ASSIGN(const audit::Checkpoint newest, impl_->Ask(&LogFile::Newest));
+  return newest.Note(impl_->origin);
+}
+
+Status Log::FindRecords(CallRecordsByKey& sought, Nanos since) const {
+  TRY_ASSIGN(const uint64_t end, impl_->Ask(&LogFile::End));
+  TRY_ASSIGN(const UniqueFd records, OpenRecords(impl_->home.directory.get()));
+  return ReadCallRecords(records.get(), end, since, sought);
+}
 
 const std::string& Log::origin() const { return impl_->origin; }
 const PublicKey& Log::public_key() const { return impl_->home.signer.public_key(); }

@@ -20,6 +20,7 @@
 #include <string_view>
 #include <vector>
 
+#include "audit/log/call_records.h"
 #include "audit/log/records.h"
 #include "audit/log/signer.h"
 #include "audit/receipt.h"
@@ -58,6 +59,10 @@ class Log {
   Result<Appended> Append(const DecisionRecord& record);
   Result<Appended> Append(const ReceiptRecord& record);
   Result<Appended> Append(const EventRecord& record);
+
+  // Fills in what the log has of these calls, also what other processes have appended. Reads from
+  // the end backwards until everything is older than `since`, by the clock of its writer.
+  Status FindRecords(CallRecordsByKey& sought, Nanos since) const;
 
   // The newest checkpoint as a C2SP signed note, with what other processes have appended.
   Result<std::string> Checkpoint();

@@ -216,6 +216,12 @@ Result<Checkpoint> LogFile::Newest() {
   return *tip_.last;
 }
 
+Result<uint64_t> LogFile::End() {
+  TRY_ASSIGN(const Turn turn, Turn::Take(records_.get(), options_.busy_timeout));
+  TRY(CatchUp());
+  return tip_.end;
+}
+
 Result<std::vector<Appended>> LogFile::WriteBatch(std::span<const LeafText* const> leaves) {
   std::vector<const LeafText*> all;
   all.reserve(recovered_.size() + leaves.size());

@@ -29,6 +29,8 @@ class LogFile {
 
   // Reads what other processes have appended; the newest checkpoint.
   Result<Checkpoint> Newest();
+  // The same; where the last batch ends.
+  Result<uint64_t> End();
 
   const std::string& origin() const { return origin_; }
   bool broken() const { return broken_; }

@@ -81,6 +81,7 @@ Result<LeafText> FormatLeaf(const DecisionRecord& record) {
       .Text("envelope", record.envelope)
       .Text("effect", record.effect)
       .Text("args_hash", record.args_hash)
+      .Text("shown", record.shown)
       .Text("decision", record.decision)
       .Text("trace", record.identity.trace_id)
       .Leaf("decision", record.at, record.identity.tenant.name());
@@ -95,6 +96,12 @@ Result<LeafText> FormatLeaf(const ReceiptRecord& record) {
       .Flag("ran", record.ran)
       .Text("body", record.body)
       .Text("trace", record.identity.trace_id);
+  if (!record.ran) {
+    members.Text("agent", record.identity.agent)
+        .Text("user", record.identity.user)
+        .Text("session", record.identity.session_id)
+        .Text("parent", record.identity.parent_id);
+  }
   if (record.recovered) {
     members.Flag("recovered", true);
   }

@@ -30,13 +30,15 @@ struct DecisionRecord {
   std::string envelope;
   std::string effect;
   std::string args_hash;
+  std::string shown;  // ShownHash of call_records.h
   std::string decision = "allow";
 };
 
 // A call has ended, or was refused.
 struct ReceiptRecord {
   Nanos at{0};                   // 0: now
-  store::CallIdentity identity;  // the record has its call, tenant, tool and trace
+  store::CallIdentity identity;  // the record has its call, tenant, tool and trace; if it did not
+                                 // run, and so has no decision, also who asked
   std::string outcome;
   std::string error_class;  // empty: no error
   bool ran = false;         // a boundary was launched

@@ -26,6 +26,7 @@ struct LeafFacts {
   std::string_view detail;   // event, as JSON
   bool ran = false;
   bool recovered = false;
+  bool ended_before = false;  // filled in by VerifyLog: the call has an earlier receipt
 };
 
 // Null if the line is a leaf; otherwise what is wrong with it, and `facts` is not to be used.

@@ -109,7 +109,9 @@ class Judge {
            fmt::format("call {}: {}", facts.call, problem), facts.seq);
     }
     if (options_.on_record) {
-      if (std::optional<LogFinding> found = options_.on_record(facts)) {
+      LeafFacts known = facts;
+      known.ended_before = calls_.ended_before();
+      if (std::optional<LogFinding> found = options_.on_record(known)) {
         FindAt(line_, std::move(found->code), std::move(found->message), facts.seq);
       }
     }

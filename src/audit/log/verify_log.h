@@ -40,6 +40,7 @@ struct VerifyOptions {
 struct LogVerdict {
   std::vector<LogFinding> findings;  // none: the log is good
   bool more_findings = false;        // there were more than max_findings
+  std::vector<LogFinding> notes;     // nothing is wrong with it, and a reader should know
   uint64_t records = 0;
   uint64_t checkpoints = 0;
   uint64_t size = 0;  // of the last checkpoint

@@ -25,11 +25,12 @@ CallBook::Id CallBook::IdOf(const LeafFacts& facts) const {
 }
 
 const char* CallBook::See(const LeafFacts& facts) {
-  repeated_ = false;
+  repeated_ = ended_before_ = false;
   if (facts.kind == LeafFacts::Kind::kEvent) {
     return nullptr;
   }
   Seen& seen = calls_[IdOf(facts)];
+  ended_before_ = seen.ended;
   if (facts.kind == LeafFacts::Kind::kDecision) {
     seen.decided = true;
     return nullptr;

@@ -23,6 +23,8 @@ class CallBook {
   const char* See(const LeafFacts& facts);
   // What See found last is a second receipt.
   bool repeated() const { return repeated_; }
+  // The call of what See saw last had a receipt before.
+  bool ended_before() const { return ended_before_; }
 
  private:
   struct Id {
@@ -42,6 +44,7 @@ class CallBook {
   std::array<unsigned char, 16> key_;
   std::unordered_map<Id, Seen, IdHash> calls_;
   bool repeated_ = false;
+  bool ended_before_ = false;
 };
 
 }  // namespace coffer::audit

@@ -8,10 +8,10 @@
 #include <atomic>
 #include <nlohmann/json.hpp>
 #include <set>
-#include <span>
 
 #include "audit/canonical_fields.h"
 #include "audit/log/body_match.h"
+#include "audit/log/call_records.h"
 #include "audit/sealed_call.h"
 #include "base/json.h"
 #include "base/text.h"
@@ -39,45 +39,7 @@ size_t SizeOf(const store::StoredCall& row) {
   return bytes;
 }
 
-// The members of a decision that the receipt has too, by both names.
-constexpr std::pair<std::string_view, std::string_view> kDecided[] = {
-    {"parent", "parent_id"},
-    {"session", "session_id"},
-    {"agent", "agent"},
-    {"user", "user"},
-    {"tool", "tool"},
-    {"trace", "trace_id"},
-    {"effect", "effect"},
-    {"tool_version", "tool_version"},
-    {"envelope", "envelope_id"},
-    {"manifest", "manifest_hash"}};
-constexpr size_t kAsked = 6;  // of those are known at admission
-
-// Which of them a recovered receipt has otherwise: it was written from a row, which may have been
-// edited. A call that was killed between its decision and its start has a row that does not know
-// the tool's part of it.
-std::string Contradictions(std::string_view decision, std::string_view canonical, bool ran) {
-  const CanonicalFields said(decision);
-  const CanonicalFields receipt(canonical);
-  std::string names;
-  const std::span<const std::pair<std::string_view, std::string_view>> all(kDecided);
-  for (const auto& [one, other] : ran ? all : all.first(kAsked)) {
-    const std::string_view value = receipt.At(other);
-    if (said.At(one) != (value == "\"\"" ? "null" : value)) {
-      names += (names.empty() ? "" : ", ") + std::string(one);
-    }
-  }
-  return names;
-}
-
 }  // namespace
-
-// No name of a tenant has a newline.
-std::string StoreCheck::KeyOf(std::string_view tenant, std::string_view call) {
-  std::string key;
-  key.reserve(tenant.size() + 1 + call.size());
-  return key.append(tenant).append("\n").append(call);
-}
 
 struct StoreCheck::Work {
   struct Pair {
@@ -86,6 +48,7 @@ struct StoreCheck::Work {
     bool same = false;
     Differences differences;
     std::string contradictions;
+    std::string canonical;  // of a receipt that is compared with earlier records later
   };
   std::vector<Pair> pairs;
   size_t bytes = 0;
@@ -99,8 +62,10 @@ struct StoreCheck::Work {
       pair.same = canonical.has_value();
       if (canonical) {
         pair.differences = FindDifferences(pair.row, *canonical, pair.leaf.ran, pair.leaf.seq);
-        if (!pair.leaf.decision.empty()) {
-          pair.contradictions = Contradictions(pair.leaf.decision, *canonical, pair.leaf.ran);
+        if (pair.leaf.again) {
+          pair.canonical = *canonical;
+        } else if (pair.leaf.recovered) {
+          pair.contradictions = Contradictions({pair.leaf.decision, ""}, *canonical, pair.leaf.ran);
         }
       }
     }
@@ -130,8 +95,8 @@ void StoreCheck::Find(std::optional<uint64_t> seq, std::string code, std::string
 void StoreCheck::Unlogged(const store::Call& call) {
   NotSealed(KeyOf(call.identity.tenant.name(), call.identity.call_id));
   Find(std::nullopt, "store.unlogged",
-       fmt::format("call {} has ended in the store and is not in the log: it was made up, or "
-                   "it is of another log",
+       fmt::format("call {} has ended in the store and is not in the log: it was made up or "
+                   "edited, or it is of another log",
                    Printable(call.identity.call_id)));
 }
 
@@ -195,6 +160,7 @@ void StoreCheck::NoteReceipt(const LeafFacts& facts) {
   leaf.body = facts.body;
   leaf.ran = facts.ran;
   leaf.recovered = facts.recovered;
+  leaf.again = facts.recovered && facts.ended_before;
   const auto decided = decided_.find(KeyOf(facts.tenant, facts.call));
   if (decided != decided_.end()) {
     if (facts.recovered) {
@@ -230,7 +196,7 @@ void StoreCheck::KeepLatest(std::map<std::string, Missing>& gone, Leaf leaf) {
 
 void StoreCheck::Compare(store::StoredCall row, Leaf leaf) {
   filling_->bytes += SizeOf(row);
-  filling_->pairs.push_back({std::move(row), std::move(leaf), false, {}, {}});
+  filling_->pairs.push_back({std::move(row), std::move(leaf), false, {}, {}, {}});
   if (filling_->pairs.size() >= kBatch || filling_->bytes >= kBatchBytes) {
     HandOver();
   }
@@ -288,11 +254,10 @@ void StoreCheck::Collect() {
       Leaf& latest = gone_transcripts_[pair.leaf.tenant];
       latest = pair.leaf.at >= latest.at ? pair.leaf : latest;
     }
-    if (!pair.contradictions.empty()) {
-      Find(pair.leaf.seq, "store.recovered",
-           fmt::format("the receipt of call {}, recovered after a crash, differs from the "
-                       "decision in the log: {}",
-                       id, pair.contradictions));
+    if (pair.leaf.again) {
+      again_.push_back({pair.leaf, pair.canonical});
+    } else if (pair.leaf.recovered) {
+      NoteRecovered(pair.leaf, pair.contradictions);
     }
   }
   compared_now_.reset();
@@ -335,6 +300,7 @@ Status StoreCheck::CheckNewRows(uint64_t bytes) {
               std::string(facts.body),
               facts.ran,
               facts.recovered,
+              /*again=*/facts.recovered,  // perhaps
               ""};
     Compare(std::move(found->second), std::move(leaf));
     rows.erase(found);
@@ -458,6 +424,7 @@ Status StoreCheck::Finish(LogVerdict& verdict) {
   TRY(CheckNewRows(verdict.bytes));
   HandOver();
   Collect();
+  TRY(CheckAgain());
   CheckGoneResults();
   TRY(CheckMissing());
   TRY(CheckOpenCalls(open));
@@ -482,6 +449,7 @@ Status StoreCheck::Finish(LogVerdict& verdict) {
   for (LogFinding& finding : findings_) {
     verdict.findings.push_back(std::move(finding));
   }
+  verdict.notes = std::move(notes_);
   verdict.more_findings = verdict.more_findings || more_findings_;
   return {};
 }

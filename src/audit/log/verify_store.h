@@ -25,6 +25,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "audit/log/call_records.h"
 #include "audit/log/verify_log.h"
 #include "store/call_list.h"
 #include "store/store.h"
@@ -41,7 +42,7 @@ class StoreCheck {
 
   // For VerifyOptions::on_record.
   void Note(const LeafFacts& facts);
-  // After the log was read; adds to the verdict's findings. An Error: the store could not be read.
+  // After the log was read; adds to the verdict's findings and notes. An Error: the store could not be read.
   Status Finish(LogVerdict& verdict);
 
   uint64_t compared() const { return compared_; }  // calls whose row and receipt were compared
@@ -53,8 +54,12 @@ class StoreCheck {
     std::string tenant, call, body;
     bool ran = false;
     bool recovered = false;
-    std::string
-        decision;  // of a call that was recovered: the line of its decision, if there was one
+    bool again = false;    // recovered, after an earlier receipt of the call
+    std::string decision;  // recovered and not again: the line of the decision, if there was one
+  };
+  struct Again {
+    Leaf leaf;
+    std::string canonical;  // of its receipt
   };
   struct LaterFirst {
     bool operator()(const Leaf& a, const Leaf& b) const { return a.at > b.at; }
@@ -64,12 +69,14 @@ class StoreCheck {
   using Missing = std::priority_queue<Leaf, std::vector<Leaf>, LaterFirst>;
   struct Work;  // calls to be compared, by as many threads as want to
 
+  static std::string KeyOf(std::string_view tenant, std::string_view call) {
+    return CallKey(tenant, call);
+  }
   void NotSealed(std::string call) {
     if (!more_findings_) {
       not_sealed_.insert(std::move(call));
     }
   }
-  static std::string KeyOf(std::string_view tenant, std::string_view call);
   void NoteReceipt(const LeafFacts& facts);
   void NoteEvent(const LeafFacts& facts);
   static void KeepLatest(std::map<std::string, Missing>& gone, Leaf leaf);
@@ -83,6 +90,9 @@ class StoreCheck {
   Status CheckNewRows(uint64_t bytes);
   Status CheckOpenCalls(const std::vector<store::Call>& open);
   Status CheckMissing();
+  void NoteRecovered(const Leaf& leaf, const std::string& contradictions);
+  Status CheckAgain();
+  void Tell(const Leaf& leaf, std::string code, std::string message);
   Status CheckObjects();
 
   store::Store& store_;
@@ -110,7 +120,9 @@ class StoreCheck {
   std::map<std::string, Missing> gone_files_;                 // by tenant
   std::set<std::string> ended_in_log_;  // and run in the store; by tenant and call
   std::set<std::string> not_sealed_;    // calls whose row is a finding
+  std::vector<Again> again_;
   std::vector<LogFinding> findings_;
+  std::vector<LogFinding> notes_;
   bool more_findings_ = false;
   uint64_t compared_ = 0;
 };

@@ -135,6 +135,7 @@ TEST_F(RecorderTest, AKillInTheMiddleOfARefusalIsNoFinding) {
     record.at = store_->Now();
     record.identity.tenant = store::TenantId::Local();
     record.identity.call_id = id;
+    record.identity.agent = "tester";
     record.identity.tool = "python";
     record.outcome = "denied";
     record.error_class = "policy.retry";
@@ -160,11 +161,55 @@ TEST_F(RecorderTest, AKillInTheMiddleOfARefusalIsNoFinding) {
   const auto row = store::FindCall(*store_, store::TenantId::Local(), id);
   ASSERT_TRUE(row.ok() && row->has_value());
   EXPECT_EQ((*row)->state, store::CallState::kRefused);
+  EXPECT_EQ((*row)->outcome, store::Outcome::kDenied) << "as the log has it";
+  EXPECT_EQ((*row)->error_class, "policy.retry");
   // The control: a receipt of a call that the store never knew.
   logged("01890000-0000-7000-8000-000000000004");
   const audit::LogVerdict gone = Verify();
   ASSERT_FALSE(gone.ok());
   EXPECT_EQ(gone.findings.front().code, "store.gone");
+}
+
+// The process that recovers is killed too, when its receipt is in the log and not in the store: the next one seals the
+// same again.
+TEST_F(RecorderTest, AKillInTheMiddleOfARecoveryIsNoFinding) {
+  std::variant<ReadyCall, ToolReply> climbed = ladder_->Climb(Asking("python", R"({"code":"1"})"));
+  ASSERT_TRUE(std::holds_alternative<ReadyCall>(climbed));
+  const std::string id = std::get<ReadyCall>(climbed).call_id();
+  store::AdmitRequest request;
+  request.identity.agent = "tester";
+  request.identity.tool = "python";
+  const Result<store::Admission> admitted = store::AdmitCall(*store_, request);
+  ASSERT_TRUE(admitted.ok());
+  EndRecorder();
+  for (int recovery = 0; recovery < 2; ++recovery) {
+    store_.reset();
+    Result<store::Store> opened = store::Store::Open(dir_ / "state");
+    ASSERT_TRUE(opened.ok());
+    store_ = std::make_unique<store::Store>(std::move(opened).value());
+    ASSERT_EQ(store_->recovered().size(), 2U);
+    Recorder recorder(*store_, *log_);
+    ASSERT_TRUE(recorder.Settle(store_->recovered()).ok());
+    if (recovery == 0) {
+      const std::string forget =
+          "DELETE FROM documents WHERE kind = 'receipt'; "
+          "UPDATE calls SET cleanup = 1, log_index = NULL";
+      const test::RunResult edit =
+          test::RunProgram({"python3", "-c",
+                            "import sqlite3,sys; c=sqlite3.connect(sys.argv[1]); "
+                            "c.executescript(sys.argv[2]); c.commit()",
+                            dir_ / "state/coffer.db", forget});
+      ASSERT_EQ(edit.exit, 0) << edit.err;
+    }
+  }
+  const audit::LogVerdict verdict = Verify();
+  EXPECT_TRUE(verdict.ok()) << verdict.findings.front().message;
+  EXPECT_EQ(verdict.records, 5U) << "a decision, and each call's receipt twice";
+  ASSERT_EQ(verdict.notes.size(), 1U);
+  EXPECT_TRUE(test::Contains(verdict.notes[0].message, admitted->call_id));
+  const auto row = store::FindCall(*store_, store::TenantId::Local(), id);
+  ASSERT_TRUE(row.ok() && row->has_value());
+  EXPECT_EQ((*row)->outcome, store::Outcome::kUnknown);
 }
 
 // What a crash tore off is said in the log, and to whoever wants to hear of it; once.

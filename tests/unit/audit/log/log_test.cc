@@ -85,7 +85,7 @@ TEST_F(LogTest, LeavesAreWrittenAsTheDocumentSays) {
       log.Append(decision)->leaf,
       R"({"agent":null,"args_hash":null,"at":5,"call":"c1","decision":"allow","effect":null,)"
       R"("envelope":null,"kind":"decision","manifest":null,"parent":null,"seq":0,"session":null,)"
-      R"("tenant":"acme","tool":"py\"thon\n","tool_version":null,"trace":null,"user":null,"v":1})");
+      R"("shown":null,"tenant":"acme","tool":"py\"thon\n","tool_version":null,"trace":null,"user":null,"v":1})");
   ReceiptRecord receipt;
   receipt.at = Nanos(6);
   receipt.identity.tenant = *store::TenantId::Parse("acme");
@@ -100,17 +100,27 @@ TEST_F(LogTest, LeavesAreWrittenAsTheDocumentSays) {
       R"("ran":true,"seq":1,"tenant":"acme","tool":"python","trace":null,"v":1})");
   receipt.recovered = true;
   EXPECT_TRUE(test::Contains(log.Append(receipt)->leaf, R"("ran":true,"recovered":true,"seq":2)"));
+  receipt.ran = receipt.recovered = false;
+  receipt.identity.agent = "a";
+  receipt.identity.session_id = "s";
+  receipt.identity.call_id = "c2";
+  EXPECT_EQ(
+      log.Append(receipt)->leaf,
+      R"({"agent":"a","at":6,"body":"sha256:00","call":"c2","class":null,"kind":"receipt",)"
+      R"("outcome":"success","parent":null,"ran":false,"seq":3,"session":"s","tenant":"acme",)"
+      R"("tool":"python","trace":null,"user":null,"v":1})")
+      << "it has no decision that says who asked";
   EventRecord event;
   event.at = Nanos(7);
   event.name = "pruned";
   event.detail = {{"z", "last"}, {"a", -3}, {"none", ""}};
   EXPECT_EQ(
       log.Append(event)->leaf,
-      R"({"at":7,"detail":{"a":-3,"none":null,"z":"last"},"kind":"event","name":"pruned","seq":3,)"
+      R"({"at":7,"detail":{"a":-3,"none":null,"z":"last"},"kind":"event","name":"pruned","seq":4,)"
       R"("tenant":null,"v":1})");
   event.detail = {{"Not a name", 1}};
   EXPECT_FALSE(log.Append(event).ok());
-  ExpectGood(4);
+  ExpectGood(5);
 }
 
 TEST_F(LogTest, ARecordThatIsTooLongIsRefusedAlone) {

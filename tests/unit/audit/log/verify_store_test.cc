@@ -14,6 +14,7 @@
 #include <set>
 #include <tuple>
 
+#include "audit/seal.h"
 #include "audit/sealed_call.h"
 #include "base/hash.h"
 #include "base/json.h"
@@ -174,6 +175,38 @@ class VerifyStore : public ::testing::Test {
     }
     return found;
   }
+  // As a crash would leave the row, and as if the store had never had the end of the call.
+  static std::string Reopened(const std::string& id, const std::string& state,
+                              const std::string& change = "") {
+    std::string sql =
+        "UPDATE calls SET state = '" + state +
+        "', finished_at = NULL, outcome = NULL, error_class = NULL, error_message = NULL, "
+        "exit_code = NULL, exit_signal = NULL, cpu = 0, bytes_out = 0, denials = 0, approval = '', "
+        "log_index = NULL" +
+        (change.empty() ? "" : ", " + change) + " WHERE id = '" + id + "';";
+    for (const char* table : {"documents", "results", "transcripts"}) {
+      sql += std::string("DELETE FROM ") + table + " WHERE call_id = '" + id + "'" +
+             (table == std::string("documents") ? " AND kind = 'receipt';" : ";");
+    }
+    return sql;
+  }
+  static std::optional<SealedCall> Sealed(Opened& opened, const std::string& id) {
+    const auto row = store::FindCall(*opened.store, store::TenantId::Local(), id);
+    EXPECT_TRUE(row.ok() && *row);
+    if (!row.ok() || !*row) {
+      return std::nullopt;
+    }
+    Result<SealedCall> sealed = opened.recorder->ReadSealed(**row);
+    EXPECT_TRUE(sealed.ok());
+    return sealed.ok() ? std::optional(std::move(sealed).value()) : std::nullopt;
+  }
+  static std::string Notes(const LogVerdict& verdict) {
+    std::string text;
+    for (const LogFinding& note : verdict.notes) {
+      text += note.code + ": " + note.message + "\n";
+    }
+    return text;
+  }
   static bool Names(const LogVerdict& verdict, const std::string& code, const std::string& call) {
     for (const LogFinding& finding : verdict.findings) {
       if (finding.code == code && test::Contains(finding.message, call)) {
@@ -203,6 +236,7 @@ TEST_F(VerifyStore, WhatNobodyTouchedIsGood) {
   uint64_t compared = 0;
   const LogVerdict verdict = Verify(opened, &compared);
   EXPECT_TRUE(verdict.ok()) << Said(verdict);
+  EXPECT_EQ(Notes(verdict), "");
   EXPECT_EQ(compared, 4U);
   for (const std::string& id : {ran_, other_, refused_, unknown_}) {
     const auto row = store::FindCall(*opened.store, store::TenantId::Local(), id);
@@ -366,8 +400,180 @@ TEST_F(VerifyStore, RecoverySealsNothingThatWasMadeUp) {
       "CREATE TABLE made AS SELECT * FROM calls WHERE id = '" + ran_ +
       "'; UPDATE made SET id = 'made-up', cleanup = 1, log_index = NULL, outcome = 'success';"
       "INSERT INTO calls SELECT * FROM made; DROP TABLE made;");
-  EXPECT_TRUE(Names(verdict, "store.row", "made-up")) << Said(verdict);
-  EXPECT_TRUE(Names(verdict, "log.decision", "made-up")) << Said(verdict);
+  EXPECT_TRUE(Names(verdict, "store.unlogged", "made-up")) << Said(verdict);
+  EXPECT_EQ(verdict.records, 6U) << "nothing was added to the log";
+}
+
+// The ends of calls are taken out of the database, something of them is changed, and recovery is left to seal that. The
+// control is the next test: the same rows without a change are sealed.
+TEST_F(VerifyStore, RecoveryDoesNotSealWhatTheLogSaysOtherwise) {
+  const std::vector<std::pair<std::string, std::string>> all = {
+      {refused_, "admitted"}, {unknown_, "admitted"}, {ran_, "started"}, {other_, "admitted"}};
+  const std::vector<std::pair<std::string, std::string>> started = {{ran_, "started"}};
+  struct Change {
+    std::string sql;  // without the call, which comes last
+    bool only_started;
+  };
+  std::vector<Change> changes;
+  for (const char* who : {"agent = 'carol'", "user = 'uid:0'", "tool = 'bash'", "session_id = 's'",
+                          "parent_id = 'p'", "trace_id = 't'"}) {
+    changes.push_back({std::string("UPDATE calls SET ") + who + " WHERE id = ", false});
+  }
+  // Of a call that ran, the decision has the tool's part and a hash of the words that are shown.
+  for (const char* what :
+       {"reason = 'it was ordered'", "effect = 'read-only'", "tool_version = '9'",
+        "manifest_hash = 'sha256:0'", "envelope_id = 'sha256:0'"}) {
+    changes.push_back({std::string("UPDATE calls SET ") + what + " WHERE id = ", true});
+  }
+  changes.push_back({"UPDATE documents SET body = '[\"code=x\"]' WHERE call_id = ", true});
+  for (const auto& [sql, only_started] : changes) {
+    SCOPED_TRACE(sql);
+    const std::string copy = dir_ / ("edited" + std::to_string(++copies_));
+    fs::copy(Original(), copy, fs::copy_options::recursive);
+    for (const auto& [id, state] : only_started ? started : all) {
+      Edit(copy, Reopened(id, state, state == "admitted" ? "started_at = NULL" : "") + sql + "'" +
+                     id + "'");
+    }
+    Opened opened = Open(copy);
+    for (const auto& [id, state] : only_started ? started : all) {
+      const std::optional<SealedCall> shown = Sealed(opened, id);
+      ASSERT_TRUE(shown.has_value());
+      EXPECT_EQ(shown->state, SealState::kBroken) << id << " " << state;
+      EXPECT_EQ(shown->call.identity.agent, "");
+    }
+    EXPECT_EQ(test::ReadFile(copy + "/log/records"), test::ReadFile(Original() + "/log/records"))
+        << "it was sealed";
+    if (sql == changes.front().sql) {  // each verification waits for what may be under way
+      const LogVerdict verdict = Verify(opened);
+      for (const auto& [id, state] : all) {
+        EXPECT_TRUE(Names(verdict, "store.unlogged", id)) << id << "\n" << Said(verdict);
+      }
+    }
+  }
+}
+
+// What a crash between the log and the store leaves, or an attacker who takes the end away: the record still says how the
+// call ended, and verification says that its receipt was lost.
+TEST_F(VerifyStore, RecoveryTellsTheEndThatTheLogHas) {
+  for (const auto& [id, state] : std::map<std::string, std::string>{{refused_, "admitted"},
+                                                                    {unknown_, "admitted"},
+                                                                    {ran_, "started"},
+                                                                    {other_, "admitted"}}) {
+    const std::string copy = dir_ / ("crashed" + std::to_string(++copies_));
+    std::string before;
+    {
+      Opened opened = Open(Original());
+      before = Sealed(opened, id)->call.error_class;
+    }
+    fs::copy(Original(), copy, fs::copy_options::recursive);
+    const bool refused = id == refused_ || id == unknown_;
+    // What recovery cannot know of a call that did not run, it does not say.
+    const bool never = id == other_;
+    Edit(copy, Reopened(id, state,
+                        never     ? "started_at = NULL"
+                        : refused ? "reason = 'forged'"
+                                  : ""));
+    Opened opened = Open(copy);
+    const LogVerdict verdict = Verify(opened);
+    EXPECT_TRUE(verdict.ok()) << Said(verdict);
+    EXPECT_EQ(verdict.records, 7U);
+    ASSERT_EQ(verdict.notes.size(), 1U) << Notes(verdict);
+    EXPECT_EQ(verdict.notes[0].code, "store.lost") << Notes(verdict);
+    EXPECT_TRUE(test::Contains(verdict.notes[0].message, id)) << Notes(verdict);
+    const std::optional<SealedCall> shown = Sealed(opened, id);
+    ASSERT_TRUE(shown.has_value());
+    ASSERT_EQ(shown->state, SealState::kGood) << shown->problem;
+    EXPECT_EQ(shown->call.outcome, refused ? store::Outcome::kDenied : store::Outcome::kUnknown);
+    EXPECT_EQ(shown->call.identity.reason, "");
+    if (refused) {
+      EXPECT_EQ(shown->call.error_class, before);
+    } else {
+      EXPECT_TRUE(test::Contains(shown->call.error_message, "error, limit.wall"))
+          << shown->call.error_message;
+    }
+  }
+}
+
+// Recovery of an earlier version sealed what a row said. Verification finds such a receipt by itself.
+TEST_F(VerifyStore, ASecondReceiptThatTheLogContradictsIsFound) {
+  struct Case {
+    std::string id, agent, outcome, error_class, found;
+  };
+  for (const Case& one : {Case{refused_, "carol", "denied", "policy.args.schema", "agent"},
+                          Case{refused_, "mallory", "error", "internal", "outcome"},
+                          Case{refused_, "mallory", "denied", "policy.args.schema", ""}}) {
+    const std::string copy = dir_ / ("sealed" + std::to_string(++copies_));
+    fs::copy(Original(), copy, fs::copy_options::recursive);
+    Edit(copy, Reopened(one.id, "refused",
+                        "owner = -1, agent = '" + one.agent +
+                            "', finished_at = requested_at, outcome = 'error'"));
+    Opened opened = Open(copy);
+    const auto row = store::FindCall(*opened.store, store::TenantId::Local(), one.id);
+    ASSERT_TRUE(row.ok() && *row);
+    Receipt receipt;
+    receipt.identity = (*row)->identity;
+    receipt.requested_at = receipt.finished_at = (*row)->requested_at;
+    receipt.outcome = one.outcome;
+    receipt.error_class = one.error_class;
+    receipt.error_message = "coffer was killed";
+    const Result<ReceiptBody> body = MakeBody(FormatReceipt(receipt));
+    ASSERT_TRUE(body.ok());
+    ReceiptRecord record;
+    record.at = receipt.finished_at;
+    record.identity = receipt.identity;
+    record.outcome = receipt.outcome;
+    record.error_class = receipt.error_class;
+    record.recovered = true;
+    record.body = body->hash;
+    const Result<Appended> appended = opened.log->Append(record);
+    ASSERT_TRUE(appended.ok());
+    const Result<std::string> sealed = SealReceipt(*body, *appended, *opened.log);
+    ASSERT_TRUE(sealed.ok());
+    store::SettledEnd end;
+    end.state = store::CallState::kRefused;
+    end.outcome = *store::FindOutcome(one.outcome);
+    end.error_class = one.error_class;
+    end.error_message = receipt.error_message;
+    end.finished_at = receipt.finished_at;
+    ASSERT_TRUE(store::AddReceipt(*opened.store, store::TenantId::Local(), one.id, *sealed,
+                                  appended->position.index, end)
+                    .ok());
+    const LogVerdict verdict = Verify(opened);
+    if (one.found.empty()) {
+      EXPECT_TRUE(verdict.ok()) << "the control\n" << Said(verdict);
+      continue;
+    }
+    EXPECT_TRUE(Names(verdict, "store.recovered", one.id)) << Said(verdict);
+    EXPECT_TRUE(Names(verdict, "store.recovered", ": " + one.found)) << Said(verdict);
+    EXPECT_EQ(verdict.findings.size(), 1U) << Said(verdict);
+  }
+}
+
+// A row that is only admitted is in no log: a crash may have left it, or somebody made it up. The receipt and the
+// verification say that nothing but the store knows of it.
+TEST_F(VerifyStore, WhatOnlyTheStoreKnowsIsTold) {
+  const std::string id = "01890000-0000-7000-8000-00000000000a";
+  const std::string copy = dir_ / "alone";
+  fs::copy(Original(), copy, fs::copy_options::recursive);
+  Edit(copy, "CREATE TABLE made AS SELECT * FROM calls WHERE id = '" + refused_ +
+                 "'; UPDATE made SET id = '" + id +
+                 "', agent = 'victim', tool = 'payments', reason = 'it was ordered', state = "
+                 "'admitted', finished_at = NULL, outcome = NULL, error_class = NULL, "
+                 "error_message = NULL, denials = 0, log_index = NULL;"
+                 "INSERT INTO calls SELECT * FROM made; DROP TABLE made;");
+  Opened opened = Open(copy);
+  const LogVerdict verdict = Verify(opened);
+  EXPECT_TRUE(verdict.ok()) << Said(verdict);
+  ASSERT_EQ(verdict.notes.size(), 1U) << Notes(verdict);
+  EXPECT_EQ(verdict.notes[0].code, "store.alone");
+  EXPECT_TRUE(test::Contains(verdict.notes[0].message, id)) << Notes(verdict);
+  const std::optional<SealedCall> shown = Sealed(opened, id);
+  ASSERT_TRUE(shown.has_value());
+  EXPECT_EQ(shown->state, SealState::kGood) << shown->problem;
+  EXPECT_EQ(shown->call.outcome, store::Outcome::kError);
+  EXPECT_TRUE(test::Contains(shown->call.error_message, "from the store alone"))
+      << shown->call.error_message;
+  EXPECT_EQ(shown->call.identity.reason, "");
 }
 
 TEST_F(VerifyStore, ResultsAndReceiptsAreThoseThatWereSealed) {
