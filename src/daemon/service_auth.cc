@@ -67,7 +67,7 @@ void DaemonService::Authenticate(const gateway::Credential& credential,
     // A key or token that was good before waits in its own tenant's turn, not with the strangers.
     const size_t hash = std::hash<std::string>()(credential.bearer);
     const auto lane = lanes_.find(hash);
-    const auto asker = reply.asker();
+    const std::shared_ptr<const gateway::Asker>& asker = reply.asker();
     const auto known = [this, hash, reply](gateway::Answer<gateway::Identity> answer) {
       if (answer.ok()) {
         if (lanes_.size() >= kMaxLanes) {
