@@ -157,7 +157,11 @@ Status Cgroup::CreateV1(const CgroupHost& host, const CgroupWants& wants) {
     }
     TRY(AddV1(host, controller));
     if (controller == Controller::kMemory) {
-      TRY(WriteMemoryCapsV1(FindV1(Controller::kMemory)->path, memory_cap_));
+      const std::string& dir = FindV1(Controller::kMemory)->path;
+      TRY(WriteMemoryCapsV1(dir, memory_cap_));
+      if (wants.sockets) {
+        TRY(WriteSocketCapV1(dir, memory_cap_ / 4));
+      }
     } else if (controller == Controller::kPids) {
       TRY(WritePidsCapV1(FindV1(Controller::kPids)->path, pids_cap_));
     }

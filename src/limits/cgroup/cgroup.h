@@ -40,8 +40,9 @@ namespace coffer::limits {
 struct CgroupWants {
   bool io = false;  // count block I/O (v1: blkio; v2: the io controller)
   bool freezer =
-      false;          // v1 only: freeze before killing. Not needed where pids is usable (see Kill)
-  std::string level;  // the name of its tenant's level; empty: it has none
+      false;  // v1 only: freeze before killing. Not needed where pids is usable (see Kill)
+  bool sockets = true;  // v1 only: cap the buffers of TCP and UDP too, at a quarter of the memory
+  std::string level;    // the name of its tenant's level; empty: it has none
   std::string calls_level;  // around it, that of all calls of its daemon; only with `level`
 };
 

@@ -50,10 +50,14 @@ std::optional<uint64_t> SurroundingMemoryOf(std::string_view self_cgroup,
   return tightest;
 }
 
+std::optional<uint64_t> SurroundingMemoryOf(std::string_view self_cgroup) {
+  const Result<std::string> mounts = sys::ReadFile("/proc/self/mountinfo");
+  return mounts.ok() ? SurroundingMemoryOf(self_cgroup, *mounts, "") : std::nullopt;
+}
+
 std::optional<uint64_t> SurroundingMemory() {
   const Result<std::string> self = sys::ReadFile("/proc/self/cgroup");
-  const Result<std::string> mounts = sys::ReadFile("/proc/self/mountinfo");
-  return self.ok() && mounts.ok() ? SurroundingMemoryOf(*self, *mounts, "") : std::nullopt;
+  return self.ok() ? SurroundingMemoryOf(*self) : std::nullopt;
 }
 
 }  // namespace coffer::limits

@@ -16,6 +16,8 @@ namespace coffer::limits {
 
 // The tightest memory limit of the cgroups this process is in, in bytes; nothing if there is none.
 std::optional<uint64_t> SurroundingMemory();
+// The same of a process whose /proc/PID/cgroup says that.
+std::optional<uint64_t> SurroundingMemoryOf(std::string_view self_cgroup);
 // The same for files as they would be below `root` ("" is the host's).
 std::optional<uint64_t> SurroundingMemoryOf(std::string_view self_cgroup,
                                             std::string_view mountinfo, const std::string& root);

@@ -57,9 +57,12 @@ Status WriteMemoryCapsV1(const std::string& dir, uint64_t bytes) {
   if (bad < 0) {
     return CapErrorV1("memory.memsw.limit_in_bytes", dir, bad);
   }
-  // Buffers of TCP and UDP sockets are counted apart on v1, and only once they have a limit. A quarter comes on top.
-  const fmt::format_int quarter(bytes / 4);
-  bad = Write(dir, "/memory.kmem.tcp.limit_in_bytes", {quarter.data(), quarter.size()});
+  return {};
+}
+
+Status WriteSocketCapV1(const std::string& dir, uint64_t bytes) {
+  const fmt::format_int value(bytes);
+  const long bad = Write(dir, "/memory.kmem.tcp.limit_in_bytes", {value.data(), value.size()});
   if (bad < 0 && bad != -ENOENT) {
     return CapErrorV1("memory.kmem.tcp.limit_in_bytes", dir, bad);
   }

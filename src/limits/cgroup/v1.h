@@ -14,6 +14,8 @@ namespace coffer::limits {
 // memory.limit_in_bytes first, then memory.memsw.limit_in_bytes: the second may never be below the first. Where swap is
 // not accounted, memory.swappiness 0 keeps the boundary out of swap instead.
 Status WriteMemoryCapsV1(const std::string& dir, uint64_t bytes);
+// Buffers of TCP and UDP sockets: v1 counts them apart, and only once they have a limit.
+Status WriteSocketCapV1(const std::string& dir, uint64_t bytes);
 Status WritePidsCapV1(const std::string& dir, uint64_t pids);
 
 // Each fills its fields of `usage`; a file that is missing leaves 0. `cap` spares reading the event counters as long

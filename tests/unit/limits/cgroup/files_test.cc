@@ -50,6 +50,11 @@ TEST(CgroupV1Files, CapsGoToTheRightFiles) {
   EXPECT_EQ(dir.Read("memory.limit_in_bytes"), "67108864");
   EXPECT_EQ(dir.Read("memory.memsw.limit_in_bytes"), "67108864");
   EXPECT_EQ(dir.Read("memory.swappiness"), "untouched");
+  dir.Write("memory.kmem.tcp.limit_in_bytes", "");
+  ASSERT_TRUE(WriteMemoryCapsV1(dir.path(), 64 << 20).ok());
+  EXPECT_EQ(dir.Read("memory.kmem.tcp.limit_in_bytes"), "");
+  ASSERT_TRUE(WriteSocketCapV1(dir.path(), 16 << 20).ok());
+  EXPECT_EQ(dir.Read("memory.kmem.tcp.limit_in_bytes"), "16777216");
 }
 
 TEST(CgroupV1Files, WithoutSwapAccountingSwapIsAvoided) {
