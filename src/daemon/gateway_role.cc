@@ -19,6 +19,7 @@
 #include "call/tool_shelf.h"
 #include "call/warden/launcher.h"
 #include "daemon/deliver.h"
+#include "daemon/gateway_wall.h"
 #include "daemon/operator_files.h"
 #include "daemon/receivers.h"
 #include "daemon/role.h"
@@ -136,7 +137,7 @@ void Announce(const Config& config, uint16_t port, const std::optional<store::Ne
   PrintOut(text);
 }
 
-Status ServeGateway(const Config& config, const GatewaySockets& sockets) {
+Status ServeGateway(const Config& config, GatewaySockets sockets) {
   const int warden = sockets.warden.get();
   const int monitor = sockets.monitor.get();
   KeepHeapSmall();
@@ -161,6 +162,10 @@ Status ServeGateway(const Config& config, const GatewaySockets& sockets) {
   // It listens now: the role's filter refuses socket, bind and listen.
   TRY_ASSIGN(std::unique_ptr<gateway::Server> server,
              gateway::Server::Open(*loop, service, std::move(http)));
+  // The wall limits the gateway, not the calls: what is around them is around the monitor.
+  const Result<std::string> around = sys::ReadFile("/proc/self/cgroup");
+  TRY(EnterGatewayWall(sockets.wall));
+  sockets.wall.Reset();
   TRY(EnforceWritesOnlyIn(config.state, config.socket.substr(0, config.socket.rfind('/'))));
   {
     const BornFirst
@@ -171,9 +176,10 @@ Status ServeGateway(const Config& config, const GatewaySockets& sockets) {
 
   // From here on without any privilege.
   context.reserve.Open(config.state);
-  const auto limit_host = [&context] {
+  const auto limit_host = [&context, &around] {
     context.budget.SetLimits(
-        call::CompleteLimits(context.live_config.current()->host, limits::SurroundingMemory()));
+        call::CompleteLimits(context.live_config.current()->host,
+                             limits::SurroundingMemoryOf(around.ok() ? *around : "")));
   };
   limit_host();
   TRY_ASSIGN(store::Store store, store::Store::Open(config.state));
@@ -298,8 +304,8 @@ Status ServeGateway(const Config& config, const GatewaySockets& sockets) {
 
 }  // namespace
 
-int RunGateway(const Config& config, const GatewaySockets& sockets) {
-  if (const Status served = ServeGateway(config, sockets); !served.ok()) {
+int RunGateway(const Config& config, GatewaySockets sockets) {
+  if (const Status served = ServeGateway(config, std::move(sockets)); !served.ok()) {
     PrintError(served.error());
     return served.error().kind == ErrorKind::kRefused ? kExitRefused : kExitFailed;
   }

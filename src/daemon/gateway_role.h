@@ -8,14 +8,15 @@
 
 namespace coffer::daemon {
 
-// Our ends of the sockets to the other roles.
+// Our ends of the sockets to the other roles, and what else the monitor gives.
 struct GatewaySockets {
   UniqueFd warden;
   UniqueFd egress;
   UniqueFd monitor;  // the operator's files, again (operator_files.h)
+  UniqueFd wall;     // the entrance (gateway_wall.h), if there is one
 };
 
 // The exit status.
-int RunGateway(const Config& config, const GatewaySockets& sockets);
+int RunGateway(const Config& config, GatewaySockets sockets);
 
 }  // namespace coffer::daemon

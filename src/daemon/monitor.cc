@@ -26,6 +26,7 @@
 #include "daemon/call_egress_role.h"
 #include "daemon/egress_role.h"
 #include "daemon/gateway_role.h"
+#include "daemon/gateway_wall.h"
 #include "daemon/own_mounts.h"
 #include "daemon/policy_keeper.h"
 #include "daemon/prepare_state.h"
@@ -194,6 +195,7 @@ class ProxyKeeper {
 struct Roles {
   pid_t gateway = -1, warden = -1, egress = -1;
   ProxyKeeper& proxy;
+  GatewayWall& wall;
   bool Has(pid_t pid) const { return pid == gateway || pid == warden || pid == egress; }
 };
 
@@ -204,6 +206,19 @@ void RaiseDescriptors() {
     limit.rlim_cur = limit.rlim_max;
     (void)Syscall(SYS_prlimit64, 0, RLIMIT_NOFILE, Arg(&limit), 0);
   }
+}
+
+[[noreturn]] void BecomeGateway(const Config& config, int warden, int egress, int monitor,
+                                int wall) {
+  // Above all not the monitor's end to the warden: tables come from there.
+  if (!(wall >= 0 ? KeepDescriptors({warden, egress, monitor, wall})
+                  : KeepDescriptors({warden, egress, monitor}))) {
+    ::_exit(kExitFailed);
+  }
+  Unblock();
+  ::_exit(
+      RunGateway(config, {UniqueFd(kFirstKept), UniqueFd(kFirstKept + 1), UniqueFd(kFirstKept + 2),
+                          wall >= 0 ? UniqueFd(kFirstKept + 3) : UniqueFd()}));
 }
 
 // The first role that ended takes the others along. No role is left when it returns.
@@ -218,7 +233,12 @@ int EndAll(const Roles& roles, pid_t ended, int how) {
     gateway = WaitForRoleEnd(roles.gateway, kOrderlyEnd);
   }
   const bool orderly = gateway && WIFEXITED(*gateway);
-  if (!orderly) {
+  if (gateway && WIFSIGNALED(*gateway) && roles.wall.WasHit()) {
+    PrintError(
+        fmt::format("coffer: limit.memory: the kernel ended the gateway for want of memory (its "
+                    "limit is {} MiB); everything ends",
+                    roles.wall.limit() >> 20));
+  } else if (!orderly) {
     PrintError("coffer: internal: a role of the daemon ended unexpectedly; everything ends");
   }
   if (!gateway) {
@@ -302,6 +322,12 @@ int RunMonitor(const Config& config) {
     }
   }
   RaiseDescriptors();
+  GatewayWall wall = GatewayWall::Make(config.state);
+  if (::geteuid() == 0 && !wall.why_not().empty()) {
+    PrintError(
+        "coffer: note: no cgroup limits the gateway's memory, its own counting alone does: " +
+        wall.why_not());
+  }
   sigset_t watched;
   sigemptyset(&watched);
   for (const int signal : {SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGQUIT}) {
@@ -311,20 +337,14 @@ int RunMonitor(const Config& config) {
   // Blocked before the first role is started: a role that ends at once is then still seen.
   const UniqueFd signals(::signalfd(-1, &watched, SFD_CLOEXEC));
   ProxyKeeper proxy(std::move(door->first));
-  Roles roles{.proxy = proxy};
+  Roles roles{.proxy = proxy, .wall = wall};
   roles.warden = Start([&] {
     BecomeWarden(config, launches->first.get(), tables->first.get(), door->second.get());
   });
   roles.egress = Start([&] { BecomeEgress(config, to_egress->first.get()); });
   roles.gateway = Start([&] {
-    // Above all not the monitor's end to the warden: tables come from there.
-    if (!KeepDescriptors(
-            {launches->second.get(), to_egress->second.get(), to_gateway->second.get()})) {
-      ::_exit(kExitFailed);
-    }
-    Unblock();
-    ::_exit(RunGateway(config,
-                       {UniqueFd(kFirstKept), UniqueFd(kFirstKept + 1), UniqueFd(kFirstKept + 2)}));
+    BecomeGateway(config, launches->second.get(), to_egress->second.get(), to_gateway->second.get(),
+                  wall.entrance());
   });
   // Only the roles may hold these ends: an end of file is how each of them hears that the other is
   // gone.
@@ -333,6 +353,7 @@ int RunMonitor(const Config& config) {
   to_egress = SocketPair{};
   to_gateway->second.Reset();
   door->second.Reset();
+  wall.CloseEntrance();
   if (roles.warden < 0 || roles.egress < 0 || roles.gateway < 0) {
     PrintError(HostFault("daemon.fork", "the host cannot start the roles of the daemon"));
     return kExitFailed;  // those that started die with us

@@ -208,11 +208,13 @@ class Crash : public ::testing::Test {
     std::set_difference(now.begin(), now.end(), traces_.begin(), traces_.end(),
                         std::back_inserter(fresh));
     std::erase_if(fresh, [&](const std::string& path) {
-      // What boundaries are called ("coffer-PID-..."), not what benchmarks and other tests call theirs.
+      // What boundaries are called ("coffer-PID-..."), not what benchmarks and other tests call theirs. A daemon that
+      // runs has one such.
       constexpr std::string_view kScratch = "/tmp/coffer-scratch-", kCgroup = "/coffer-";
       const size_t name = path.rfind(kCgroup);
-      return cgroups ? !path.starts_with("/sys/fs/") || name == std::string::npos ||
-                           std::atoi(path.c_str() + name + kCgroup.size()) == 0
+      const int pid =
+          name == std::string::npos ? 0 : std::atoi(path.c_str() + name + kCgroup.size());
+      return cgroups ? !path.starts_with("/sys/fs/") || pid == 0 || IsAlive(pid)
                      : !path.starts_with(kScratch) ||
                            !seen_.contains(std::atoi(path.c_str() + kScratch.size()));
     });

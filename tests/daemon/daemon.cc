@@ -12,10 +12,12 @@
 
 #include <atomic>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <thread>
 
+#include "limits/cgroup/host.h"
 #include "tests/gateway/harness.h"
 
 namespace coffer::test {
@@ -111,6 +113,22 @@ void BindInMountsOfItsOwn(const std::string& file, const std::string& place) {
   }
 }
 
+// A killed monitor leaves the cgroup of its gateway to the next start, and tests that look at the host come first.
+void RemoveGatewayWall(pid_t monitor) {
+  const Result<limits::CgroupHost> host = limits::ProbeCgroups("", limits::ProbeDepth::kCall);
+  if (!host.ok()) {
+    return;
+  }
+  std::error_code error;
+  for (const auto& entry :
+       std::filesystem::directory_iterator(host->at(limits::Controller::kMemory).dir, error)) {
+    const std::string path = entry.path();
+    if (entry.path().filename().string().starts_with("coffer-" + std::to_string(monitor) + "-")) {
+      EXPECT_TRUE(WaitUntil([&] { return ::rmdir(path.c_str()) == 0 || errno == ENOENT; })) << path;
+    }
+  }
+}
+
 }  // namespace
 
 // What loses its parent becomes the test's, so that it can be waited for wherever the test runs.
@@ -150,6 +168,7 @@ struct Daemon::Tracing {
 };
 
 Daemon::~Daemon() {
+  const pid_t monitor = process_ != nullptr || tracing_ != nullptr ? this->monitor() : 0;
   tracing_.reset();
   if (process_ != nullptr) {
     if (!process_->ended()) {
@@ -159,6 +178,9 @@ Daemon::~Daemon() {
   }
   EXPECT_TRUE(WaitUntil([] { return ReapAll(); }, Seconds(5)))
       << "processes of the daemon are left";
+  if (monitor > 0) {
+    RemoveGatewayWall(monitor);
+  }
   EXPECT_FALSE(Contains(ReadFile("/proc/self/mountinfo").value_or(""), " " + state_ + "/"))
       << "the host sees a mount of the daemon's";
 }

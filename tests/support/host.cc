@@ -293,12 +293,17 @@ std::vector<std::string> CofferTraces() {
 
 namespace {
 
-// True for the scratch directory of a supervisor that still runs: that of another test, since ours have ended.
+// True for the scratch directory of a supervisor that still runs, and for the cgroup of such a supervisor or daemon: that
+// of another test, since ours have ended.
 bool IsInUse(const std::string& trace) {
-  static const std::string kName = "coffer-scratch-";
-  const size_t at = trace.find(kName);
-  return at != std::string::npos &&
-         Exists("/proc/" + std::to_string(::atoi(trace.c_str() + at + kName.size())));
+  for (const std::string name : {"/coffer-scratch-", "/coffer-"}) {
+    const size_t at = trace.rfind(name);
+    const int pid = at == std::string::npos ? 0 : ::atoi(trace.c_str() + at + name.size());
+    if (pid > 0 && Exists("/proc/" + std::to_string(pid))) {
+      return true;
+    }
+  }
+  return false;
 }
 
 }  // namespace
