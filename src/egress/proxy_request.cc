@@ -241,7 +241,13 @@ Result<ProxyRequest> ParseTunnelRequest(std::string_view raw, const HostAndPort&
   return request;
 }
 
-std::string ProxyRequest::UpstreamHead(bool keep_alive_upstream) const {
+bool ProxyRequest::body_may_stay_unread() const {
+  const bool empty = body.kind == HttpBody::Kind::kNone ||
+                     (body.kind == HttpBody::Kind::kLength && body.length == 0);
+  return !empty && method != "POST" && method != "PUT" && method != "PATCH";
+}
+
+std::string ProxyRequest::UpstreamHead() const {
   const bool usual = to.port == (tls ? 443 : 80);
   std::string head = fmt::format("{} {}{} HTTP/1.1\r\nHost: {}\r\n", method, path.text(), query,
                                  HostAndPort{to.host, usual ? uint16_t{0} : to.port}.text());
@@ -249,7 +255,7 @@ std::string ProxyRequest::UpstreamHead(bool keep_alive_upstream) const {
   AppendFraming(body, head);
   if (websocket) {
     head += "Connection: Upgrade\r\nUpgrade: websocket\r\n";
-  } else if (!keep_alive_upstream) {
+  } else if (body_may_stay_unread()) {
     head += "Connection: close\r\n";
   }
   return head + "\r\n";

@@ -17,7 +17,7 @@ constexpr int kMostInterim = 8;  // responses of 1xx before the one that counts
 
 // The line of a value that would leave in what comes before the body; 0: none.
 size_t FindInHead(const WatchedValues& values, const ProxyRequest& request) {
-  const size_t line = values.FindIn(request.UpstreamHead(/*keep_alive=*/true));
+  const size_t line = values.FindIn(request.UpstreamHead());
   return line != 0 ? line : values.FindInTarget(request.path.text() + request.query);
 }
 
@@ -241,7 +241,7 @@ Task<bool> RequestRelay::SendRequest(const ProxyRequest& request, OpenTraffic& o
       co_return false;
     }
   }
-  const std::string head = request.UpstreamHead(/*keep_alive=*/true);
+  const std::string head = request.UpstreamHead();
   const bool sent = co_await upstream_->Write(head);
   taken_whole_ = request.body.kind == Kind::kNone;
   if (sent && request.body.kind != Kind::kNone) {
@@ -346,7 +346,8 @@ Task<bool> RequestRelay::Answer(const ProxyRequest& request, OpenTraffic& open) 
       open.Fail("the server's answer ended early or is not well formed");
       client_.stream().Close();  // an end that cannot be taken for a whole answer
     }
-    upstream_ends_ = head->version != 11 || head->fields.HasMember("Connection", "close");
+    upstream_ends_ = request.body_may_stay_unread() || head->version != 11 ||
+                     head->fields.HasMember("Connection", "close");
     const bool whole = end == BodyEnd::kWhole;
     co_return keep&& whole;
   }

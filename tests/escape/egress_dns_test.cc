@@ -39,5 +39,23 @@ TEST(EgressDns, NW_03_NoNameServerIsAskedPastTheResolver) {
   EXPECT_EQ(Lines(run.out), expected) << "OPEN\n" << run.out << run.err;
 }
 
+// A host that completes names, as many companies' do: an allowed name that does not exist is not looked for below another
+// domain, whose owner would learn of it and could answer.
+TEST(EgressDns, NW_10_AnAllowedNameIsNotCompleted) {
+  const char* const source = ::getenv("COFFER_SOURCE");
+  ASSERT_NE(source, nullptr) << "COFFER_SOURCE must be the checkout";
+  RunOptions options;
+  options.timeout = Seconds(240);
+  const RunResult run = RunProgram(
+      {"python3", std::string(source) + "/tests/support/egress_search.py", CofferPath()}, options);
+  const Strings expected = {
+      "outside | found 127.0.0.2 | missing.good.test.evil.test",
+      "a rule | 502 | missing.good.test",
+      "a wildcard | 502 | missing.good.test",
+  };
+  EXPECT_TRUE(Contains(run.out, expected.front())) << "NO-CONTROL\n" << run.out << run.err;
+  EXPECT_EQ(Lines(run.out), expected) << "OPEN\n" << run.out << run.err;
+}
+
 }  // namespace
 }  // namespace coffer::test

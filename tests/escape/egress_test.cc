@@ -524,6 +524,55 @@ print('last', get('GET', '/v1/f'))
   EXPECT_FALSE(Contains(seen, "/v1/e")) << "OPEN\n" << seen;
 }
 
+// Many servers do not read the body of a GET or a DELETE, and take it for the next request on that connection: one that no rule
+// was asked about. The proxy asks them to end the connection instead, also one that carried other requests before.
+TEST_F(EgressEscape, NW_09_ABodyThatTheServerLeavesUnreadIsNoRequest) {
+  const std::string send = R"(
+def send(s, method, host):
+    hidden = 'POST /admin HTTP/1.1\r\nHost: %s\r\nContent-Length: 0\r\n\r\n' % host
+    s.settimeout(20)
+    for path, body in (('/v1/first', ''), ('/v1/unread', hidden), ('/v1/last', '')):
+        length = 'Content-Length: %d\r\n' % len(body) if body else ''
+        s.sendall(('%s %s HTTP/1.1\r\nHost: %s\r\n%s\r\n' % (method, path, host, length)).encode() + body.encode())
+        said = b''
+        while b'hello ' + path.encode() not in said:
+            more = s.recv(4096)
+            if not more: break
+            said += more
+        print(method, path, said[9:12].decode())
+)";
+  // The control: the same bytes, sent to the server without the proxy.
+  const std::string plain = std::to_string(plain_);
+  const RunResult direct = RunProgram(Python(send + "send(socket.create_connection(('127.0.0.1', " +
+                                             plain + "), 20), 'GET', 'api.test')"));
+  EXPECT_TRUE(Contains(direct.out, "GET /v1/unread 200")) << direct.out << direct.err;
+  EXPECT_TRUE(Contains(Seen(), "request POST /admin")) << "NO-CONTROL";
+
+  const RunResult inside = Inside({"--allow", "GET,DELETE https://" + Api() + "/v1/**", "--allow",
+                                   "GET,DELETE http://api.test:" + plain + "/v1/**"},
+                                  send + R"(
+def through(port):
+    s = socket.create_connection(('127.0.0.1', 3128), 20)
+    s.sendall(b'CONNECT api.test:%d HTTP/1.1\r\n\r\n' % port)
+    assert b' 200 ' in s.recv(4096)
+    return s
+for method in ('GET', 'DELETE'):
+    send(ssl.create_default_context().wrap_socket(through()" +
+                                      std::to_string(tls_) +
+                                      R"(), server_hostname='api.test'), method, 'api.test')
+    send(through()" + plain + R"(), method, 'api.test')
+)");
+  for (const std::string method : {"GET", "DELETE"}) {
+    for (const std::string path : {"/v1/first", "/v1/unread", "/v1/last"}) {
+      EXPECT_TRUE(Contains(inside.out, method + " " + path + " 200")) << inside.out << inside.err;
+    }
+  }
+  const std::string seen = Seen();
+  EXPECT_TRUE(Contains(seen, "request GET /v1/unread")) << seen;
+  EXPECT_TRUE(Contains(seen, "request DELETE /v1/last")) << seen;
+  EXPECT_FALSE(Contains(seen, "POST")) << "OPEN: a body was read as a request\n" << seen;
+}
+
 // A program without TLS leaves it to the proxy. The rules and the verification are those of an intercepted connection, and a
 // connection without TLS is never used for it.
 TEST_F(EgressEscape, AForwardedHttpsRequestIsJudgedAndVerified) {

@@ -34,7 +34,7 @@ void Demand(bool holds, const char* what) {
 
 // A head that we wrote: one head, and our own reader finds in it what we meant.
 void CheckSent(const ProxyRequest& request) {
-  const std::string head = request.UpstreamHead(true);
+  const std::string head = request.UpstreamHead();
   Demand(net::FindHeadEnd(head) == head.size(), "more than one head is sent");
   const auto again = ParseTunnelRequest(head, request.to, request.tls);
   Demand(again.ok(), "a head is sent that we would refuse");
@@ -43,7 +43,7 @@ void CheckSent(const ProxyRequest& request) {
          "judged one way, sent another");
   Demand(again->body.kind == request.body.kind && again->body.length == request.body.length,
          "the body ends elsewhere");
-  Demand(again->UpstreamHead(true) == head, "a head is not stable");
+  Demand(again->UpstreamHead() == head, "a head is not stable");
 }
 
 void AsRequest(std::string_view bytes) {

@@ -74,7 +74,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         super().finish()
 
     def answer(self):
-        body = egress_git.read_body(self)
+        # As many servers answer a GET: what comes behind the head is read as the next request.
+        body = b"" if self.path.startswith("/v1/unread") else egress_git.read_body(self)
         note(f"request {self.command} {self.path} host={self.headers.get('Host')} body={len(body)}")
         if egress_git.serve(self, body) or egress_pages.serve(self, note):
             return

@@ -30,7 +30,8 @@ def bind_text(directory, place, text):
     must(libc.mount(path.encode(), os.path.realpath(place).encode(), None, MS_BIND, None))
 
 
-def enter(directory):
+def enter(directory, resolver="", hosts="files dns"):
+    """`resolver` is more lines of resolv.conf, `hosts` where nsswitch.conf looks for names."""
     uid, gid = os.getuid(), os.getgid()
     must(libc.unshare(NEWNS | NEWNET | (NEWUSER if uid != 0 else 0)))
     if uid != 0:
@@ -38,8 +39,8 @@ def enter(directory):
             with open("/proc/self/" + name, "w") as file:
                 file.write(text)
     must(libc.mount(None, b"/", None, MS_REC | MS_PRIVATE, None))
-    bind_text(directory, "/etc/resolv.conf", "nameserver 127.0.0.53\n")
-    bind_text(directory, "/etc/nsswitch.conf", "hosts: files dns\n")
+    bind_text(directory, "/etc/resolv.conf", "nameserver 127.0.0.53\n" + resolver)
+    bind_text(directory, "/etc/nsswitch.conf", f"hosts: {hosts}\n")
     with socket.socket() as s:  # raises the loopback: SIOCSIFFLAGS, IFF_UP | IFF_RUNNING
         fcntl.ioctl(s, 0x8914, struct.pack("16sh14x", b"lo", 0x41))
     with open("/proc/sys/net/ipv4/ip_unprivileged_port_start", "w") as file:

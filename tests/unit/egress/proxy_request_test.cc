@@ -99,15 +99,37 @@ TEST(ProxyRequest, ForwardedRequests) {
   EXPECT_FALSE(request->tls);
   EXPECT_FALSE(request->keep_alive);
   EXPECT_FALSE(request->websocket);
-  EXPECT_EQ(request->UpstreamHead(false),
-            "POST /b.?q=%3Cx%3E HTTP/1.1\r\nHost: api.test:8080\r\nX: y\r\nContent-Length: 5\r\n"
-            "Connection: close\r\n\r\n");
+  EXPECT_EQ(
+      request->UpstreamHead(),
+      "POST /b.?q=%3Cx%3E HTTP/1.1\r\nHost: api.test:8080\r\nX: y\r\nContent-Length: 5\r\n\r\n");
   const auto bare = ParseProxyRequest("GET http://api.test HTTP/1.1\r\nHost: api.test\r\n\r\n");
   ASSERT_TRUE(bare.ok());
   EXPECT_EQ(bare->to.port, 80);
-  EXPECT_EQ(bare->UpstreamHead(true), "GET / HTTP/1.1\r\nHost: api.test\r\n\r\n");
+  EXPECT_EQ(bare->UpstreamHead(), "GET / HTTP/1.1\r\nHost: api.test\r\n\r\n");
   EXPECT_EQ(ParseProxyRequest("GET http://api.test?x HTTP/1.1\r\nHost: api.test\r\n\r\n")->query,
             "?x");
+}
+
+// After a body that a server may leave unread the connection to it ends: what it left would be its next request.
+TEST(ProxyRequest, ABodyThatMayStayUnreadEndsTheConnection) {
+  const auto ends = [](const std::string& line, const std::string& framing) {
+    const auto request =
+        ParseTunnelRequest(line + " HTTP/1.1\r\nHost: api.test\r\n" + framing + "\r\n", Tunnel(),
+                           /*tls=*/true);
+    EXPECT_TRUE(request.ok()) << line;
+    const std::string head = request->UpstreamHead();
+    EXPECT_EQ(head.ends_with("\r\nConnection: close\r\n\r\n"), request->body_may_stay_unread());
+    return request->body_may_stay_unread();
+  };
+  for (const std::string method : {"GET", "HEAD", "DELETE", "OPTIONS", "REPORT"}) {
+    EXPECT_TRUE(ends(method + " /v1", "Content-Length: 5\r\n")) << method;
+    EXPECT_TRUE(ends(method + " /v1", "Transfer-Encoding: chunked\r\n")) << method;
+    EXPECT_FALSE(ends(method + " /v1", "Content-Length: 0\r\n")) << method;
+    EXPECT_FALSE(ends(method + " /v1", "")) << method;
+  }
+  for (const std::string method : {"POST", "PUT", "PATCH"}) {
+    EXPECT_FALSE(ends(method + " /v1", "Content-Length: 5\r\n")) << method;
+  }
 }
 
 // Fields by which frameworks let a client replace method, path or host after a filter has looked.
@@ -123,7 +145,7 @@ TEST(ProxyRequest, NothingReplacesWhatWasJudged) {
       "evil.test\r\n\r\n",
       Tunnel(), true);
   ASSERT_TRUE(request.ok());
-  EXPECT_EQ(request->UpstreamHead(true), "GET /v1 HTTP/1.1\r\nHost: api.test:8443\r\n\r\n");
+  EXPECT_EQ(request->UpstreamHead(), "GET /v1 HTTP/1.1\r\nHost: api.test:8443\r\n\r\n");
 }
 
 TEST(ProxyRequest, OneAuthority) {
@@ -156,7 +178,7 @@ TEST(ProxyRequest, ForwardedHttpsHasTlsUpstream) {
   EXPECT_TRUE(usual->request().tls);
   EXPECT_EQ(usual->to.port, 443);
   EXPECT_EQ(usual->form, ProxyRequest::Form::kForward);
-  EXPECT_TRUE(usual->UpstreamHead(true).starts_with("POST /mcp HTTP/1.1\r\nHost: api.test\r\n"));
+  EXPECT_TRUE(usual->UpstreamHead().starts_with("POST /mcp HTTP/1.1\r\nHost: api.test\r\n"));
   const Result<ProxyRequest> other =
       ParseProxyRequest("GET HTTPS://api.test:8443/ HTTP/1.1\r\nHost: api.test:8443\r\n\r\n");
   ASSERT_TRUE(other.ok());
@@ -266,9 +288,9 @@ TEST(ProxyRequest, InsideATunnel) {
       Tunnel(), true);
   ASSERT_TRUE(socket.ok());
   EXPECT_TRUE(socket->websocket);
-  EXPECT_THAT(socket->UpstreamHead(true), HasSubstr("Upgrade: websocket\r\n"));
-  EXPECT_THAT(socket->UpstreamHead(true), HasSubstr("Sec-WebSocket-Key: k\r\n"));
-  EXPECT_THAT(socket->UpstreamHead(true), Not(HasSubstr("permessage")));
+  EXPECT_THAT(socket->UpstreamHead(), HasSubstr("Upgrade: websocket\r\n"));
+  EXPECT_THAT(socket->UpstreamHead(), HasSubstr("Sec-WebSocket-Key: k\r\n"));
+  EXPECT_THAT(socket->UpstreamHead(), Not(HasSubstr("permessage")));
 }
 
 TEST(ProxyRequest, WhatGoesBackInside) {
