@@ -14,7 +14,8 @@ using policy::kSyntheticBlock6;
 
 // The first 256 addresses of a block are no name's: connections arrive at one of them.
 constexpr size_t kFirst = 256;
-static_assert(kFirst + NameTable::kMostNames <= 65536, "the last two bytes hold them all");
+static_assert(kFirst + NameTable::kMostNames <= size_t{1} << (128 - policy::kLocalBits6),
+              "all of them are local in a boundary");
 
 template <size_t kSize>
 std::array<uint8_t, kSize> BytesAt(std::array<uint8_t, kSize> block, size_t place) {

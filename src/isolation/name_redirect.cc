@@ -164,7 +164,7 @@ Status MakeAddress(int socket) {
 }
 
 // ip -6 address add 2001:2::1/128 dev lo nodad
-// ip -6 route add local 2001:2::/48 dev lo table local
+// ip -6 route add local 2001:2::/117 dev lo table local
 //
 // An IPv6 address on the loopback makes nothing local but itself. Without nodad the address is tentative for a while.
 Status MakeAddress6(int socket) {
@@ -175,7 +175,7 @@ Status MakeAddress6(int socket) {
   address.ifa_index = kLoopback;
   rtmsg route{};
   route.rtm_family = AF_INET6;
-  route.rtm_dst_len = policy::kSyntheticBits6;
+  route.rtm_dst_len = policy::kLocalBits6;
   route.rtm_table = RT_TABLE_LOCAL;
   route.rtm_protocol = RTPROT_STATIC;
   route.rtm_scope = RT_SCOPE_UNIVERSE;

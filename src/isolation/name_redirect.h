@@ -8,7 +8,7 @@
 // here, and ask for it (AI_ADDRCONFIG, which ignores 127.0.0.1). One rule of nftables (tproxy,
 // Linux 4.19) gives a connection to any address and port of the block to the listener at
 // kResolverAddress:kRedirectPort, which must have IP_TRANSPARENT. For the IPv6 block it is
-// kRedirectAddress6, a local route of the block, and a rule like it. Nothing is rewritten: the local
+// kRedirectAddress6, a local route of the part that names get, and a rule like it. Nothing is rewritten: the local
 // address of what is accepted is the address that the program connected to. Connections are not
 // tracked, so the kernel keeps nothing for them beside their sockets. Other addresses are as
 // unreachable as before, and 127.0.0.0/8 is untouched. A second rule for each family counts

@@ -15,8 +15,11 @@ inline constexpr uint8_t kSyntheticBits = 15;
 inline constexpr std::array<uint8_t, 4> kSyntheticMask = {255, 254, 0, 0};
 
 inline constexpr std::array<uint8_t, 16> kSyntheticBlock6 = {0x20, 0x01, 0x00, 0x02};
-inline constexpr uint8_t kSyntheticBits6 = 48;
 inline constexpr std::array<uint8_t, 16> kSyntheticMask6 = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
+// Of the IPv6 block these are local in a boundary, 2001:2::/117: all that names get (egress/name_table.h), and no more. For every
+// IPv6 address that a program sends to over the loopback the kernel keeps a neighbour, in a table that it shares with the
+// host and that no cgroup counts.
+inline constexpr uint8_t kLocalBits6 = 117;
 
 // Where the boundary's resolver answers, and where connections to every other address of the block arrive. No name has
 // this address.

@@ -135,6 +135,50 @@ print('udp', say(lambda: (u.connect(('2001:2::100', 53)), u.send(b'x'), u.recv(1
   EXPECT_TRUE(Contains(run.err, "no name that this call asked for has this address")) << run.err;
 }
 
+constexpr const char* kManyAddresses = R"(
+import ipaddress, socket, sys
+def send(count):
+    first, sent = int(ipaddress.IPv6Address('2001:2::')), 0
+    s = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)
+    for i in range(count):
+        try: sent += s.sendto(b'x', (str(ipaddress.IPv6Address(first + i)), 9))
+        except OSError: pass
+    return sent
+)";
+
+// For each IPv6 address that is sent to over the loopback the kernel keeps a neighbour. No cgroup counts them, and on some
+// kernels the table is full at 1,024 of the whole host. So the addresses of names are local, and no other of their block.
+TEST_F(EgressIpv6, SH_10_ManyAddressesAreNoMemoryOfTheHost) {
+  if (!HasIpv6()) {
+    GTEST_SKIP() << kNoIpv6;
+  }
+  // The control: a network where the whole block is local. Every address is one more in the table of the host.
+  const RunResult control = RunProgram({"python3", "-c", std::string(kManyAddresses) + R"(
+import os, tempfile
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.environ['COFFER_SOURCE'] + '/tests/support')
+import own_network
+try: table = open('/proc/net/stat/ndisc_cache')
+except OSError: table = None
+def entries():
+    table.seek(0)
+    return int(table.read().split('\n')[1].split()[0], 16)
+with tempfile.TemporaryDirectory() as directory:
+    os.chmod(directory, 0o755)
+    own_network.enter(directory)
+    own_network.lead_here('2001:2::', 48)
+    before = entries() if table else 0
+    print('sent', send(9000), 'kept', not table or entries() - before > 1000)
+)"});
+  EXPECT_EQ(control.out, "sent 9000 kept True\n") << "NO-CONTROL\n" << control.Describe();
+  const RunResult inside = Inside({"--allow", Tcp()}, std::string(kManyAddresses) + R"(
+print('sent', send(9000), 'to', address('api.test'))
+)");
+  EXPECT_TRUE(Contains(inside.out, "sent 2048 to 2001:2::100\n")) << "OPEN\n"
+                                                                  << inside.out << inside.err;
+  EXPECT_TRUE(Contains(Receipt()["denials"].dump(), "addresses outside")) << Receipt()["denials"];
+}
+
 // A payload's own servers on ::1 are its own. It gets neither into the way nor into the place of ours.
 TEST_F(EgressIpv6, TheProgramsOwnNetworkIsItsOwnAndOursIsNot) {
   if (!HasIpv6()) {
@@ -164,7 +208,7 @@ s = socket.socket(socket.AF_INET6)
 print('transparent', say(lambda: s.setsockopt(socket.IPPROTO_IPV6, 75, 1)))
 def route(kind):
     n = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0)
-    body = struct.pack('BBBBBBBBI', 10, 48, 0, 0, 255, 4, 0, 2, 0)
+    body = struct.pack('BBBBBBBBI', 10, 117, 0, 0, 255, 4, 0, 2, 0)
     body += struct.pack('HH16s', 20, 1, bytes([0x20, 1, 0, 2]) + bytes(12))
     n.send(struct.pack('IHHII', 16 + len(body), kind, 5, 1, 0) + body)
     return struct.unpack('i', n.recv(4096)[16:20])[0]

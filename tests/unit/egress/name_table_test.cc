@@ -55,8 +55,7 @@ TEST(NameTable, AddressesWithoutANameAreNoNames) {
 TEST(NameTable, ItIsBoundedAndNothingIsReplaced) {
   NameTable table;
   const policy::AddressRange block{IpAddress::V4(policy::kSyntheticBlock), policy::kSyntheticBits};
-  const policy::AddressRange block6{IpAddress::V6(policy::kSyntheticBlock6),
-                                    policy::kSyntheticBits6};
+  const policy::AddressRange block6{IpAddress::V6(policy::kSyntheticBlock6), policy::kLocalBits6};
   std::set<std::string> addresses;
   for (size_t i = 0; i < NameTable::kMostNames; ++i) {
     const auto address = table.AddressOf(Name("n" + std::to_string(i) + ".test"), kV4);
