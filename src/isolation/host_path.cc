@@ -28,6 +28,9 @@ constexpr std::array<const char*, 14> kNeverByAnyName = {
 
 bool PseudoFileSystem(long type) {
   switch (static_cast<unsigned long>(type)) {
+  constexpr unsigned long kConfigfs = 0x62656570;       // fs/configfs/mount.c
+  constexpr unsigned long kFuseControl = 0x65735543;    // fs/fuse/control.c
+  constexpr unsigned long kMessageQueues = 0x19800202;  // ipc/mqueue.c
     case PROC_SUPER_MAGIC:
     case SYSFS_MAGIC:
     case CGROUP_SUPER_MAGIC:
@@ -40,6 +43,17 @@ bool PseudoFileSystem(long type) {
     case NSFS_MAGIC:
     case BINFMTFS_MAGIC:
       return true;
+    case HUGETLBFS_MAGIC:
+    case EFIVARFS_MAGIC:
+    case PSTOREFS_MAGIC:
+    case RDTGROUP_SUPER_MAGIC:
+    case SELINUX_MAGIC:
+    case SMACK_MAGIC:
+    case AAFS_MAGIC:
+    case BINDERFS_SUPER_MAGIC:
+    case kConfigfs:
+    case kFuseControl:
+    case kMessageQueues:
     default:
       return false;
   }

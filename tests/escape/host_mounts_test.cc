@@ -48,13 +48,13 @@ class HostMounts : public LevelTest {
     ASSERT_EQ(simple.exit, 0) << "an ordinary user cannot use this level\n" << simple.Describe();
   }
 
-  // In a mount namespace of its own, with a tmpfs at inner_.
+  // In a mount namespace of its own, with a file system at inner_.
   template <typename Run>
-  void WithMount(Run run) {
+  void WithMount(Run run, const char* type = "tmpfs", const char* options = "size=64m,mode=0777") {
     std::thread([&] {
       ASSERT_EQ(unshare(CLONE_NEWNS), 0);
       ASSERT_EQ(mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr), 0);
-      ASSERT_EQ(mount("none", inner_.c_str(), "tmpfs", 0, "size=64m,mode=0777"), 0);
+      ASSERT_EQ(mount("none", inner_.c_str(), type, 0, options), 0);
       run();
     }).join();
   }
@@ -112,6 +112,28 @@ TEST_P(HostMounts, RS_07_NoFileSystemBelowAWritableDirectory) {
     EXPECT_TRUE(Contains(inside.err, "another file system is mounted")) << inside.Describe();
     EXPECT_FALSE(std::filesystem::exists(file)) << "OPEN";
   });
+}
+
+// A file of hugetlbfs that is mapped takes huge pages of the host, with no flag that a filter sees, and the message queues of the
+// host are not the boundary's.
+TEST_P(HostMounts, SH_06_NoFileOfAPoolOfTheHost) {
+  const std::string file = inner_ + "/file";
+  for (const auto& [type, options] :
+       {std::pair{"hugetlbfs", "mode=0777"}, std::pair{"mqueue", ""}}) {
+    SCOPED_TRACE(type);
+    WithMount(
+        [&] {
+          ASSERT_EQ(chmod(inner_.c_str(), 0777), 0);
+          const RunResult outside = RunProgram({"/usr/bin/touch", file});
+          EXPECT_EQ(outside.exit, 0) << "NO-CONTROL\n" << outside.Describe();
+          EXPECT_EQ(unlink(file.c_str()), 0) << "NO-CONTROL";
+          const RunResult inside = RunAsUser(inner_, {"touch", file});
+          EXPECT_EQ(inside.exit, 120) << inside.Describe();
+          EXPECT_TRUE(Contains(inside.err, "policy.path.kind")) << inside.Describe();
+          EXPECT_FALSE(std::filesystem::exists(file)) << "OPEN";
+        },
+        type, options);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Level, HostMounts, ::testing::Values("container", "process"),
