@@ -173,7 +173,15 @@ TEST_P(PersistenceEscape, AP_14_AFakeExitRecordIsIgnored) {
 }
 
 TEST_P(PersistenceEscape, TheExitCodesOfCofferCannotBeForgedIntoAReceipt) {
-  NothingIsAttacked("what a receipt says about a status that coffer uses itself");
+  // The control: the statuses where coffer gives them, and what the receipt says then.
+  const RunResult refused =
+      RunCoffer(Flags({"--cwd", "/no/such/place"}), {ProbePath(), "exit", "0"});
+  EXPECT_EQ(refused.exit, 120) << "NO-CONTROL: " << refused.Describe();
+  ASSERT_TRUE(refused.receipt.is_object());
+  EXPECT_EQ(refused.receipt["outcome"], "denied") << "NO-CONTROL: " << refused.Describe();
+  const RunResult ended = RunProbe(Flags({"--wall", "500ms"}), {"wait", NewToken()});
+  EXPECT_EQ(ended.exit, 122) << "NO-CONTROL: " << ended.Describe();
+  EXPECT_EQ(ended.ErrorClass(), "limit.wall") << "NO-CONTROL: " << ended.Describe();
   // A payload may exit with 122, but the receipt knows better.
   for (const char* code : {"120", "121", "122", "125"}) {
     const RunResult result = RunProbe(Flags(), {"exit", code});

@@ -82,7 +82,10 @@ TEST_P(SecretEscape, CR_12_OnesOwnMemoryOnly) {
   ASSERT_TRUE(other.ok()) << other.Why();
   const Strings control = {"mem-write", std::to_string(witness.pid()),
                            std::to_string(other.payload())};
-  for (const auto& [pid, attempt] : ParseAttempts(RunOutside(control).out)) {
+  const RunResult open = RunOutside(control);
+  const auto outside = ParseAttempts(open.out);
+  EXPECT_EQ(outside.size(), control.size() - 1) << "NO-CONTROL\n" << open.Describe();
+  for (const auto& [pid, attempt] : outside) {
     EXPECT_TRUE(attempt.state == Attempt::State::kOpen || TracingIsForbidden())
         << "NO-CONTROL: the memory of " << pid;
   }
