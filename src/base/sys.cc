@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/fault.h"
+#include "base/path_words.h"
 
 namespace coffer::raw {
 
@@ -71,7 +72,7 @@ long RetryEintr(Call call) {
 
 Result<UniqueFd> Opened(long answer, const std::string& path) {
   if (answer < 0) {
-    return ErrnoError("sys.open", "cannot open " + path, answer);
+    return ErrnoError("sys.open", "cannot open " + PathInWords(path), answer);
   }
   return UniqueFd(static_cast<int>(answer));
 }
@@ -168,10 +169,14 @@ Result<std::string> ReadFileAt(int dir, const std::string& path, size_t limit) {
   TRY_ASSIGN(UniqueFd fd, OpenAt(dir, path, O_RDONLY | O_NONBLOCK | O_NOCTTY));
   struct stat info{};
   if (const long answer = Syscall(SYS_fstat, fd.get(), Arg(&info)); answer < 0) {
-    return ErrnoError("sys.read", "cannot look at " + path, answer);
+    return ErrnoError("sys.read", "cannot look at " + PathInWords(path), answer);
   }
   if (!S_ISREG(info.st_mode)) {
-    return Error{ErrorKind::kHost, "sys.read.kind", path + " is not a regular file", {}, EINVAL};
+    return Error{ErrorKind::kHost,
+                 "sys.read.kind",
+                 PathInWords(path) + " is not a regular file",
+                 {},
+                 EINVAL};
   }
   Result<std::string> text = ReadSized(fd.get(), static_cast<size_t>(info.st_size), limit);
   if (!text.ok()) {
@@ -190,10 +195,11 @@ Status WriteFileAt(int dir, const std::string& path, std::string_view data) {
     return Syscall(SYS_write, fd.get(), Arg(data.data()), static_cast<long>(data.size()));
   });
   if (wrote < 0) {
-    return ErrnoError("sys.write", "cannot write " + path, wrote);
+    return ErrnoError("sys.write", "cannot write " + PathInWords(path), wrote);
   }
   if (static_cast<size_t>(wrote) != data.size()) {
-    return Error{ErrorKind::kHost, "sys.write.short", "short write to " + path, {}, EIO};
+    return Error{
+        ErrorKind::kHost, "sys.write.short", "short write to " + PathInWords(path), {}, EIO};
   }
   return {};
 }
@@ -226,7 +232,7 @@ Result<Pipe> MakePipe(int flags) {
 Status MakeDirAt(int dir, const std::string& path, unsigned mode) {
   const long answer = Syscall(SYS_mkdirat, dir, Arg(path.c_str()), mode);
   if (answer < 0) {
-    return ErrnoError("sys.mkdir", "cannot create directory " + path, answer);
+    return ErrnoError("sys.mkdir", "cannot create directory " + PathInWords(path), answer);
   }
   return {};
 }
@@ -246,7 +252,7 @@ Status MakeDirs(const std::string& path, unsigned mode) {
 Status RemoveDirAt(int dir, const std::string& path) {
   const long answer = Syscall(SYS_unlinkat, dir, Arg(path.c_str()), AT_REMOVEDIR);
   if (answer < 0) {
-    return ErrnoError("sys.rmdir", "cannot remove directory " + path, answer);
+    return ErrnoError("sys.rmdir", "cannot remove directory " + PathInWords(path), answer);
   }
   return {};
 }
@@ -261,7 +267,7 @@ Result<bool> Exists(const std::string& path) {
   if (answer == -ENOENT || answer == -ENOTDIR) {
     return false;
   }
-  return ErrnoError("sys.access", "cannot look at " + path, answer);
+  return ErrnoError("sys.access", "cannot look at " + PathInWords(path), answer);
 }
 
 Result<std::vector<DirEntry>> ListDir(int dir_fd) {
@@ -298,7 +304,7 @@ Result<std::string> ReadLinkAt(int dir, const std::string& path) {
   const long got =
       Syscall(SYS_readlinkat, dir, Arg(path.c_str()), Arg(buffer.data()), buffer.size());
   if (got < 0) {
-    return ErrnoError("sys.readlink", "cannot read the link " + path, got);
+    return ErrnoError("sys.readlink", "cannot read the link " + PathInWords(path), got);
   }
   return std::string(buffer.data(), static_cast<size_t>(got));
 }

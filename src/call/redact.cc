@@ -9,6 +9,7 @@
 
 #include "base/hash.h"
 #include "base/text.h"
+#include "isolation/runtime/recipes.h"
 
 namespace coffer::call {
 namespace {
@@ -57,16 +58,28 @@ void Replace(std::string& text, const std::string& word, const std::string& show
 // `word`, with a hash in the place of the path that it is between quotes, brackets and stops.
 std::string WithoutPath(std::string_view word) {
   constexpr std::string_view kAround = "\"'(),;:";
+  constexpr std::string_view kOwn = "~/.config/coffer/";
   const size_t first = word.find_first_not_of(kAround);
   if (first == std::string_view::npos) {
     return std::string(word);
   }
   const size_t last = word.find_last_not_of(kAround);
   const std::string path(word.substr(first, last - first + 1));
-  if (path.size() < 2 || path.front() == '~' || path.find('/') == std::string::npos) {
+  if (path.size() < 2 || path.starts_with(kOwn) || path.find('/') == std::string::npos) {
     return std::string(word);
   }
   return std::string(word.substr(0, first)) + HashOf(path) + std::string(word.substr(last + 1));
+}
+
+// What stands in quotes behind `before`: a name that a file gave. Values of TOML (`toolchains = ["DIRECTORY"]`) are
+// what a hint says to write.
+std::string WithoutName(std::string_view before, std::string_view name) {
+  const bool value = before.ends_with("[\"") || before.ends_with("= \"");
+  const bool hash = name.starts_with("sha256:") && name.size() == HashOf({}).size();
+  if (name.empty() || name == ".." || hash || (value && name.find('/') == std::string_view::npos)) {
+    return std::string(name);
+  }
+  return HashOf(name);
 }
 
 }  // namespace
@@ -85,9 +98,24 @@ std::vector<GivenWord> WordsOf(const RunRequest& request) {
   for (const policy::Mount& mount : request.envelope.mounts) {
     given.push_back(mount.host);
   }
-  given.insert(given.end(), request.envelope.inputs.begin(), request.envelope.inputs.end());
-  given.push_back(request.out_dir);
-  given.push_back(request.receipt_path);
+  for (const std::string& input : request.envelope.inputs) {
+    given.push_back(input);
+    given.push_back(input.substr(input.rfind('/') + 1));  // its name inside
+  }
+  for (const policy::Mount& mount : request.envelope.mounts) {
+    given.push_back(mount.at);
+  }
+  given.insert(given.end(), request.tool_dirs.begin(), request.tool_dirs.end());
+  given.insert(given.end(), request.tools.begin(), request.tools.end());
+  for (const std::string& runtime : request.envelope.runtimes) {
+    if (isolation::FindRecipe(runtime) == nullptr) {
+      given.push_back(runtime);
+    }
+  }
+  for (const std::string& place :
+       {request.out_dir, request.receipt_path, request.envelope.cwd, request.state}) {
+    given.push_back(place);
+  }
   std::vector<GivenWord> words;
   for (std::string& word : given) {
     words.push_back({word, HashOf(word)});
@@ -116,14 +144,16 @@ std::string TakeOutPaths(const std::string& text) {
     size_t end = at + 1;
     if (text[at] == '"') {
       end = std::min(text.find('"', end), text.size());
-    } else if (text[at] != ' ') {
+      kept += '"' + WithoutName(std::string_view(text).substr(0, at + 1),
+                                std::string_view(text).substr(at + 1, end - at - 1));
+      at = std::min(end + 1, text.size());
+      kept += end < text.size() ? "\"" : "";
+      continue;
+    }
+    if (text[at] != ' ') {
       end = std::min(text.find_first_of(" \"", end), text.size());
     }
-    // A quote that was opened is part of its word, and the one that ends it begins the next.
     kept += WithoutPath(std::string_view(text).substr(at, end - at));
-    if (text[at] == '"' && end < text.size()) {
-      kept += text[end++];
-    }
     at = end;
   }
   return kept;

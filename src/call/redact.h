@@ -32,8 +32,8 @@ std::vector<GivenWord> WordsOf(const RunRequest& request);
 // more, and is no part of a longer word.
 std::string TakeOut(const std::vector<GivenWord>& words, std::string text);
 
-// A hash in the place of every word that is a path; a path with a space stands in quotes (base/path_words.h). Paths below "~" are
-// Cofferdam's own.
+// A hash in the place of every word that is a path and of every name in quotes; a path with a space stands in quotes
+// (base/path_words.h). Paths below "~/.config/coffer" are Cofferdam's own and stay.
 std::string TakeOutPaths(const std::string& text);
 
 // The receipt of a call that was not granted: nothing that was given stays in its sentences.

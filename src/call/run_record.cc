@@ -96,7 +96,8 @@ void RunRecord::Streams(std::string in, std::string out, std::string err) {
 Status RunRecord::End(const RunOutcome& outcome, ToolReply& reply) {
   audit::Receipt receipt = outcome.receipt;
   receipt.incidents = IncidentsOf(receipt);
-  if (!started_ || receipt.outcome == "denied") {  // not granted, and it may be anything
+  // Not granted, or nothing ran: what the sentence names may be anything.
+  if (!started_ || receipt.outcome == "denied" || receipt.started_at == Nanos(0)) {
     RedactRefusal(given_, receipt);
   }
   reply.call_id = receipt.identity.call_id;

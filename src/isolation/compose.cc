@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <set>
 
+#include "base/path_words.h"
 #include "base/split.h"
 #include "isolation/compose_etc.h"
 #include "isolation/compose_overlay.h"
@@ -260,27 +261,28 @@ Status CheckTargets(const std::vector<OpenedMount>& mounts, const RuntimeSet& ru
     }
     if (IsBoundaryPlace(at) || Inside(at, "/dev") || Inside(at, "/proc") || Inside(at, "/etc") ||
         Inside(at, "/sys") || Inside(at, "/in")) {
-      return Refused("policy.mount.target",
-                     fmt::format("{} cannot be a mount target: Cofferdam makes it itself", at),
-                     "choose another place, such as /data");
+      return Refused(
+          "policy.mount.target",
+          fmt::format("{} cannot be a mount target: Cofferdam makes it itself", PathInWords(at)),
+          "choose another place, such as /data");
     }
     for (const RuntimeFile& file : runtime.files) {
       // Where /usr is shown whole, a place in it can show itself: the mount point is there.
       const bool in_its_place = file.inside == "/usr" && mounts[i].path.path == at;
       if (at == file.inside || Inside(file.inside, at) ||
           (file.directory && Inside(at, file.inside) && !in_its_place)) {
-        return Refused(
-            "policy.mount.target",
-            fmt::format("a mount at {} would hide {}, which the runtime needs", at, file.inside),
-            "choose another place, such as /data");
+        return Refused("policy.mount.target",
+                       fmt::format("a mount at {} would hide {}, which the runtime needs",
+                                   PathInWords(at), PathInWords(file.inside)),
+                       "choose another place, such as /data");
       }
     }
     for (const auto& [name, target] : runtime.links) {
       if (at == name || Inside(at, name)) {
-        return Refused(
-            "policy.mount.target",
-            fmt::format("{} is a link to {} inside, not a place for a mount", name, target),
-            "choose another place, such as /data");
+        return Refused("policy.mount.target",
+                       fmt::format("{} is a link to {} inside, not a place for a mount",
+                                   PathInWords(name), PathInWords(target)),
+                       "choose another place, such as /data");
       }
     }
     for (size_t j = 0; j < i; ++j) {
@@ -292,10 +294,11 @@ Status CheckTargets(const std::vector<OpenedMount>& mounts, const RuntimeSet& ru
         continue;
       }
       if (at == other || Inside(at, other) || Inside(other, at)) {
-        return Refused("policy.mount.overlap",
-                       fmt::format("the mount targets {} and {} overlap", other, at),
-                       "give each mount a place of its own; only --project DIR may lie in a "
-                       "directory that --ro shows at its own place");
+        return Refused(
+            "policy.mount.overlap",
+            fmt::format("the mount targets {} and {} overlap", PathInWords(other), PathInWords(at)),
+            "give each mount a place of its own; only --project DIR may lie in a "
+            "directory that --ro shows at its own place");
       }
     }
   }
@@ -314,7 +317,7 @@ Status HideParts(const OpenedRuntime& runtime, const std::vector<OpenedMount>& m
       if (Inside(mount.at, hidden)) {
         return Refused("policy.mount.target",
                        fmt::format("{} lies in {}, which is not the system's own and is hidden",
-                                   mount.at, hidden),
+                                   PathInWords(mount.at), PathInWords(hidden)),
                        "give it another place inside, such as PATH:/data");
       }
     }

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "base/path_words.h"
+
 namespace coffer::isolation {
 namespace {
 
@@ -34,10 +36,10 @@ Status CheckOverlays(const policy::Envelope& envelope, const std::vector<OpenedM
       return mount.at == asked.at && mount.access == policy::Access::kRead && !mount.path.directory;
     });
     if (file) {
-      return Refused(
-          "policy.mount.overlay",
-          fmt::format("{} is a single file, and an overlay needs a directory", asked.host),
-          "mount the directory it lies in, or bring in a copy with --in");
+      return Refused("policy.mount.overlay",
+                     fmt::format("{} is a single file, and an overlay needs a directory",
+                                 PathInWords(asked.host)),
+                     "mount the directory it lies in, or bring in a copy with --in");
     }
   }
   return {};

@@ -5,6 +5,7 @@
 #include <linux/capability.h>
 #include <sys/syscall.h>
 
+#include "base/path_words.h"
 #include "base/sys.h"
 #include "isolation/host_usr.h"
 #include "isolation/package_etc.h"
@@ -13,10 +14,11 @@ namespace coffer::isolation {
 namespace {
 
 Error CannotCover(const HostPath& path, const std::vector<CoveredFile>& fifos) {
-  return Refused("policy.path.fifo",
-                 fmt::format("{} holds a fifo ({}), and the process level cannot cover it",
-                             path.path, fifos.front().path),
-                 "use --level container, or move the fifo away");
+  return Refused(
+      "policy.path.fifo",
+      fmt::format("{} holds a fifo ({}), and the process level cannot cover it",
+                  PathInWords(path.path), PathInWords(path.path + "/" + fifos.front().path)),
+      "use --level container, or move the fifo away");
 }
 
 // What cannot be covered is not granted: the parts of /usr beside it are, one by one.
@@ -107,7 +109,7 @@ Result<BoundaryPlan> ComposeProcess(const policy::Envelope& envelope, const Open
     if (mount.at != mount.path.path) {
       return Refused("policy.mount.target",
                      fmt::format("{} cannot appear at {}: the process level has no private root",
-                                 mount.path.path, mount.at),
+                                 PathInWords(mount.path.path), PathInWords(mount.at)),
                      "use --level container, or leave out the target");
     }
     const bool writable = mount.access == policy::Access::kWrite;

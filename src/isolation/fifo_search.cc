@@ -15,6 +15,7 @@
 #include <set>
 #include <utility>
 
+#include "base/path_words.h"
 #include "isolation/tree_walk.h"
 
 namespace coffer::isolation {
@@ -73,7 +74,7 @@ class FifoSearch {
         "policy.path.unchecked",
         fmt::format("{} cannot be checked for fifos: directories in it were moved during "
                     "each of {} searches",
-                    root_.path, kMaxFifoSearches),
+                    PathInWords(root_.path), kMaxFifoSearches),
         "wait until the program that moves them is done, or name a directory further down");
   }
 
@@ -119,12 +120,13 @@ class FifoSearch {
       fifos_.push_back(std::move(fifo));
       if (fifos_.back().path.size() >= PATH_MAX - root_.path.size() - 1) {
         return Refused("policy.path.fifo",
-                       fmt::format("{} holds a fifo that lies too deep to be covered", root_.path),
+                       fmt::format("{} holds a fifo that lies too deep to be covered",
+                                   PathInWords(root_.path)),
                        "remove the fifo, or name a directory further down");
       }
       if (fifos_.size() > kMaxFifos) {
-        return Refused("policy.path.fifo",
-                       fmt::format("{} holds more than {} fifos", root_.path, kMaxFifos));
+        return Refused("policy.path.fifo", fmt::format("{} holds more than {} fifos",
+                                                       PathInWords(root_.path), kMaxFifos));
       }
     }
     return {};

@@ -26,11 +26,12 @@ constexpr std::array<const char*, 14> kNeverByAnyName = {
     "/dev", "/proc", "/sys",  "/run",  "/mnt", "/data", "/srv",
 };
 
+// Views of the kernel, and pools of the host: a file of hugetlbfs takes huge pages, which no memory cgroup counts.
 bool PseudoFileSystem(long type) {
-  switch (static_cast<unsigned long>(type)) {
   constexpr unsigned long kConfigfs = 0x62656570;       // fs/configfs/mount.c
   constexpr unsigned long kFuseControl = 0x65735543;    // fs/fuse/control.c
   constexpr unsigned long kMessageQueues = 0x19800202;  // ipc/mqueue.c
+  switch (static_cast<unsigned long>(type)) {
     case PROC_SUPER_MAGIC:
     case SYSFS_MAGIC:
     case CGROUP_SUPER_MAGIC:
@@ -42,7 +43,6 @@ bool PseudoFileSystem(long type) {
     case BPF_FS_MAGIC:
     case NSFS_MAGIC:
     case BINFMTFS_MAGIC:
-      return true;
     case HUGETLBFS_MAGIC:
     case EFIVARFS_MAGIC:
     case PSTOREFS_MAGIC:
@@ -54,6 +54,7 @@ bool PseudoFileSystem(long type) {
     case kConfigfs:
     case kFuseControl:
     case kMessageQueues:
+      return true;
     default:
       return false;
   }
@@ -121,7 +122,8 @@ Result<std::string> CleanPath(std::string_view given) {
     const size_t end = std::min(whole.find('/', at), whole.size());
     const std::string_view part = std::string_view(whole).substr(at, end - at);
     if (part == "..") {
-      return Refused("policy.path.dotdot", fmt::format("\"..\" in {}", given),
+      return Refused("policy.path.dotdot",
+                     fmt::format("\"..\" in {}", PathInWords(std::string(given))),
                      "write the path without \"..\"");
     }
     if (!part.empty() && part != ".") {
@@ -171,7 +173,7 @@ Result<HostPath> ExamineHostPath(std::string path, BindReason reason, SystemPath
   struct stat info;
   struct statfs file_system;
   if (::fstat(opened.fd.get(), &info) != 0 || ::fstatfs(opened.fd.get(), &file_system) != 0) {
-    return HostFault("policy.path", fmt::format("cannot look at {}", opened.path));
+    return HostFault("policy.path", fmt::format("cannot look at {}", PathInWords(opened.path)));
   }
   if (!S_ISDIR(info.st_mode) && !S_ISREG(info.st_mode)) {
     return Refused("policy.path.kind",
@@ -224,7 +226,8 @@ Status CheckNotSystem(const HostPath& path) {
   }
   return Refused(
       "policy.path.system",
-      fmt::format("{} belongs to the system, and writing there changes the host", path.path),
+      fmt::format("{} belongs to the system, and writing there changes the host",
+                  PathInWords(path.path)),
       "name a directory of your own; if it must be this one: `coffer run --dangerously-rw`, or "
       "dangerously_host with a reason in a manifest");
 }
@@ -235,7 +238,8 @@ Status CheckToolMayWrite(const HostPath& path, const policy::Mount& mount) {
   }
   return Refused(
       "policy.path.root",
-      fmt::format("{} is root's, and so would be every file that the tool writes there", path.path),
+      fmt::format("{} is root's, and so would be every file that the tool writes there",
+                  PathInWords(path.path)),
       "give the directory to a user of its own (chown); or write dangerously_host with a reason");
 }
 
@@ -253,10 +257,10 @@ Result<HostPath> OpenHostPath(std::string_view given, policy::Access access, Bre
   struct statfs file_system;
   if (access == policy::Access::kWrite && ::fstatfs(opened.fd.get(), &file_system) == 0 &&
       static_cast<unsigned long>(file_system.f_type) == FUSE_SUPER_MAGIC) {
-    return Refused(
-        "policy.path.remote",
-        fmt::format("{} is on a FUSE file system, and what serves it is unknown", opened.path),
-        "write to a local directory and copy from there");
+    return Refused("policy.path.remote",
+                   fmt::format("{} is on a FUSE file system, and what serves it is unknown",
+                               PathInWords(opened.path)),
+                   "write to a local directory and copy from there");
   }
   if (breadth != Breadth::kAny) {
     TRY(CheckNotBroad(opened));
@@ -269,7 +273,7 @@ Result<HostPath> OpenHostPath(std::string_view given, policy::Access access, Bre
 
 Result<UniqueFd> OpenForReading(const HostPath& path) {
   if (path.directory) {
-    return Refused("policy.path.kind", fmt::format("{} is a directory", path.path),
+    return Refused("policy.path.kind", fmt::format("{} is a directory", PathInWords(path.path)),
                    "use --ro for a directory");
   }
   return sys::ReopenRegular(path.fd.get(), path.path, O_RDONLY);

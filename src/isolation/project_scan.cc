@@ -10,6 +10,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/path_words.h"
 #include "base/split.h"
 #include "isolation/runtime/real_path.h"
 #include "policy/folded_name.h"
@@ -176,9 +177,10 @@ class Scan {
     }
     // After a call everything counts: a payload must not hide one name among thousands.
     if (before_ == nullptr && list.size() >= kMostFound) {
-      return Refused("policy.project.size",
-                     root_.path + " holds too many repositories and settings to be protected",
-                     "name a smaller directory");
+      return Refused(
+          "policy.project.size",
+          PathInWords(root_.path) + " holds too many repositories and settings to be protected",
+          "name a smaller directory");
     }
     auto [path, whole] = PathOf(directory, list.size() < kManyFound ? longest : kLongestOfMany);
     if (whole && !name.empty()) {

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/path_words.h"
 #include "base/sys.h"
 
 namespace coffer::isolation {
@@ -114,7 +115,7 @@ Status CheckShowsNone(const HostPath& mount, policy::Access access,
         (there && LiesIn(mount.path, info.st_dev, info.st_ino))) {
       return Refused("policy.path.state",
                      fmt::format("a mount of {} would show {}, which Cofferdam itself relies on",
-                                 mount.path, given),
+                                 PathInWords(mount.path), PathInWords(given)),
                      "mount something else: a directory that holds only what the call needs");
     }
     if (const std::string* const link = FindShown(mount, way.links);
@@ -122,7 +123,7 @@ Status CheckShowsNone(const HostPath& mount, policy::Access access,
       return Refused("policy.path.state",
                      fmt::format("{}, which Cofferdam itself relies on, lies behind the link {}, "
                                  "which the call could replace",
-                                 given, *link),
+                                 PathInWords(given), PathInWords(*link)),
                      "mount something else, or let the link lie outside of what calls may write");
     }
   }
@@ -141,10 +142,10 @@ Status CheckReceiptOutside(const HostPath& mount, const std::string& receipt) {
   }
   const Way way = Follow(DirectoryAbove(receipt.starts_with('/') ? receipt : "./" + receipt));
   if (MountShows(mount, way.end) || FindShown(mount, way.links) != nullptr) {
-    return Refused(
-        "policy.receipt",
-        fmt::format("the receipt {} lies in {}, where the call may write", receipt, mount.path),
-        "name a file outside of the directories of --rw and --out");
+    return Refused("policy.receipt",
+                   fmt::format("the receipt {} lies in {}, where the call may write",
+                               PathInWords(receipt), PathInWords(mount.path)),
+                   "name a file outside of the directories of --rw and --out");
   }
   return {};
 }

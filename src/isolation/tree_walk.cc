@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/path_words.h"
+
 namespace coffer::isolation {
 
 Status TreeWalk::Run() {
@@ -87,7 +89,7 @@ Status TreeWalk::Look(WalkedDirectory& level) {
   scanned_ += entries.size();
   if (scanned_ > kMaxScanned && closed_ == Closed::kRefuse) {
     return Refused("policy.path.size",
-                   fmt::format("{} holds too many files to be checked", root_.path),
+                   fmt::format("{} holds too many files to be checked", PathInWords(root_.path)),
                    "name a smaller directory");
   }
   for (sys::DirEntry& entry : entries) {
@@ -172,9 +174,10 @@ Status TreeWalk::CheckOutOfReach(int parent, const std::string& name, int number
 }
 
 Error TreeWalk::Unchecked(const std::string& why) const {
-  return Refused("policy.path.unchecked",
-                 fmt::format("{} cannot be checked for {}: {}", root_.path, purpose_, why),
-                 "make its directories readable, or name a directory further down");
+  return Refused(
+      "policy.path.unchecked",
+      fmt::format("{} cannot be checked for {}: {}", PathInWords(root_.path), purpose_, why),
+      "make its directories readable, or name a directory further down");
 }
 
 }  // namespace coffer::isolation

@@ -56,6 +56,24 @@ TEST_P(RecordedRun, ARefusedPathIsNotRecorded) {
     EXPECT_TRUE(Contains(refused.receipt["error"]["message"].dump(), "sha256:"));
     EXPECT_EQ(VerifyReceipt(refused.receipt), 0);
   }
+  // With spaces, and names that are no path of the host.
+  const std::string spaced = "my " + name + " place";
+  dir_.MakeDir("one");
+  dir_.MakeDir("other");
+  dir_.Write("one/" + spaced, "");
+  dir_.Write("other/" + spaced, "");
+  for (const Strings& flags :
+       {Strings{"--cwd", "/a/" + spaced},
+        Strings{"--in", dir_ / "one/" + spaced, "--in", dir_ / "other/" + spaced},
+        Strings{"--ro", dir_ / "one" + ":/etc/" + spaced}, Strings{"--runtime", name},
+        Strings{"--tools", name},
+        Strings{"--tools", "x", "--tools-dir", dir_ / "none/" + spaced}}) {
+    SCOPED_TRACE(flags.front());
+    const RunResult refused = Run(flags, {ProbePath(), "exit", "0"});
+    EXPECT_NE(refused.exit, 0) << refused.Describe();
+    EXPECT_TRUE(Contains(refused.err, name) || level() == "process") << refused.Describe();
+    EXPECT_FALSE(Contains(refused.receipt.dump(), name)) << refused.receipt.dump(1);
+  }
   for (const char* file : {"/coffer.db", "/coffer.db-wal", "/log/records"}) {
     EXPECT_FALSE(Contains(ReadFile(state_ + file).value_or(""), name)) << file;
   }
@@ -85,6 +103,14 @@ TEST_P(RecordedRun, APathThatAFileNamesIsNotRecorded) {
     EXPECT_FALSE(Contains(refused.receipt.dump(), name)) << refused.receipt.dump(1);
     EXPECT_TRUE(Contains(refused.receipt["error"]["message"].dump(), "sha256:"))
         << refused.Describe();
+  }
+  // A name that is no path.
+  for (const std::string& line : {"#!/usr/bin/env " + name, "#!" + name}) {
+    const RunResult refused = Run({}, {dir_.Write("script", line + "\n", 0755)});
+    EXPECT_NE(refused.exit, 0) << refused.Describe();
+    EXPECT_TRUE(Contains(refused.err, name)) << "NO-CONTROL: it is not named\n"
+                                             << refused.Describe();
+    EXPECT_FALSE(Contains(refused.receipt.dump(), name)) << refused.receipt.dump(1);
   }
   for (const char* file : {"/coffer.db", "/coffer.db-wal", "/log/records"}) {
     EXPECT_FALSE(Contains(ReadFile(state_ + file).value_or(""), name)) << file;

@@ -12,6 +12,7 @@
 
 #include <algorithm>
 
+#include "base/path_words.h"
 #include "base/sys.h"
 
 namespace coffer::call {
@@ -113,7 +114,8 @@ Result<Placeholder> Placeholder::Make(int parent, const std::string& name, const
     (void)::nanosleep(&moment, nullptr);
   }
   return Refused("policy.project.changed",
-                 fmt::format("{} appeared while the project was being opened", name), "try again");
+                 fmt::format("{} appeared while the project was being opened", PathInWords(name)),
+                 "try again");
 }
 
 Placeholder& Placeholder::operator=(Placeholder&& other) noexcept {

@@ -10,6 +10,7 @@
 #include <algorithm>
 
 #include "base/hash.h"
+#include "base/path_words.h"
 #include "base/quantity.h"
 #include "base/sys.h"
 #include "base/text.h"
@@ -48,12 +49,12 @@ Result<isolation::Input> ReadInput(const isolation::HostPath& examined, const Un
                                    const std::string& path) {
   struct stat info;
   if (::fstat(fd.get(), &info) != 0 || !S_ISREG(info.st_mode)) {
-    return Refused("policy.path.kind", fmt::format("{} is not a regular file", path),
+    return Refused("policy.path.kind", fmt::format("{} is not a regular file", PathInWords(path)),
                    "only files are brought in by copy; use --ro for a directory");
   }
   if (static_cast<uint64_t>(info.st_size) > kMaxInput) {
     return Refused("policy.input.size",
-                   fmt::format("{} is larger than {}", path, FormatSize(kMaxInput)),
+                   fmt::format("{} is larger than {}", PathInWords(path), FormatSize(kMaxInput)),
                    "use --ro to show it without a copy");
   }
   Result<std::string> content = sys::ReadFd(fd.get(), kMaxInput);
@@ -78,7 +79,7 @@ Result<isolation::Input> ReadScript(const std::string& path,
     const int number = place.error().sys_errno;
     const bool missing = number == ENOENT || number == ENOTDIR;
     return Error{missing ? ErrorKind::kNotFound : ErrorKind::kNotExecutable, "policy.command",
-                 fmt::format("cannot read {}: {}", path, sys::ErrnoText(number)),
+                 fmt::format("cannot read {}: {}", PathInWords(path), sys::ErrnoText(number)),
                  missing ? kCommandHint : "", number};
   }
   isolation::RuntimeSet set;
@@ -90,9 +91,10 @@ Result<isolation::Input> ReadScript(const std::string& path,
              isolation::OpenRuntime(std::move(set), grounds));
   Result<UniqueFd> fd = isolation::OpenForReading(opened.paths.front());
   if (!fd.ok()) {
-    return Error{ErrorKind::kNotExecutable, "policy.command",
-                 fmt::format("cannot read {}: {}", path, sys::ErrnoText(fd.error().sys_errno)), "",
-                 fd.error().sys_errno};
+    return Error{
+        ErrorKind::kNotExecutable, "policy.command",
+        fmt::format("cannot read {}: {}", PathInWords(path), sys::ErrnoText(fd.error().sys_errno)),
+        "", fd.error().sys_errno};
   }
   TRY_ASSIGN(isolation::Input script, ReadInput(opened.paths.front(), *fd, path));
   script.name = place->name;
@@ -110,7 +112,8 @@ Status AddInputs(const RunRequest& request, Prepared& prepared) {
         std::any_of(prepared.inputs.begin(), prepared.inputs.end(),
                     [&](const isolation::Input& other) { return other.name == input.name; });
     if (twice) {
-      return Refused("policy.input.twice", fmt::format("two inputs are called {}", input.name),
+      return Refused("policy.input.twice",
+                     "two inputs are called " + InQuotes(Printable(input.name)),
                      "rename one of them");
     }
     prepared.inputs.push_back(std::move(input));
@@ -126,7 +129,8 @@ Status MakeOutDir(const std::string& given) {
   const size_t slash = path.rfind('/');
   const auto refused = [&](const Error& error) {
     return Refused(
-        "policy.path", fmt::format("cannot create {}: {}", path, sys::ErrnoText(error.sys_errno)),
+        "policy.path",
+        fmt::format("cannot create {}: {}", PathInWords(path), sys::ErrnoText(error.sys_errno)),
         path.find(':') == std::string::npos
             ? "create the directory for --out first: mkdir -p " + path
             : "--out takes a directory without a colon and shows it at /out; --rw DIR:AT shows one "
@@ -223,14 +227,15 @@ Status OpenMounts(const RunRequest& request, const RunConfig& config, Prepared& 
     } else {
       if (mount.at.front() != '/') {
         return Refused("policy.mount.target",
-                       fmt::format("the mount target {} is not absolute", mount.at),
+                       fmt::format("the mount target {} is not absolute", PathInWords(mount.at)),
                        "write it as /data");
       }
       TRY_ASSIGN(opened.at, isolation::CleanPath(mount.at));
     }
     opened.access = mount.access;
     if (mount.access == policy::Access::kWrite && !opened.path.directory) {
-      return Refused("policy.path.kind", fmt::format("{} is not a directory", opened.path.path),
+      return Refused("policy.path.kind",
+                     fmt::format("{} is not a directory", PathInWords(opened.path.path)),
                      !request.project.empty() && mount.host == request.project
                          ? "--project takes a directory: --project . is the current one"
                          : "--rw and --out take directories; --ro and --in take files");
@@ -285,7 +290,8 @@ Status CheckProjectHolds(const Prepared& prepared) {
         return Refused(
             "policy.project.overlap",
             fmt::format("{} would show {} in a second place, where nothing protects it",
-                        Printable(mount.path.path), Printable(held.path.path)),
+                        PathInWords(Printable(mount.path.path)),
+                        PathInWords(Printable(held.path.path))),
             "the project is writable where it is; name a directory beside it, or one in it that "
             "holds nothing the host runs later");
       }

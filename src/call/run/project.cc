@@ -9,6 +9,7 @@
 #include <optional>
 #include <set>
 
+#include "base/path_words.h"
 #include "base/text.h"
 #include "call/run/linked_settings.h"
 #include "call/run/set_aside.h"
@@ -119,10 +120,10 @@ Status CheckIsNoSetting(const HostPath& root) {
   }
   return Refused(
       "policy.project.link",
-      fmt::format("{} is no project: {} on this host runs what lies there", Printable(root.path),
-                  known->run_by),
+      fmt::format("{} is no project: {} on this host runs what lies there",
+                  PathInWords(Printable(root.path)), known->run_by),
       fmt::format("name the directory around it; or --rw {}, if a call is to write there",
-                  Printable(root.path)));
+                  PathInWords(Printable(root.path))));
 }
 
 }  // namespace

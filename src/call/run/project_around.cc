@@ -10,6 +10,7 @@
 #include <iterator>
 #include <map>
 
+#include "base/path_words.h"
 #include "base/sys.h"
 #include "base/text.h"
 #include "isolation/runtime/real_path.h"
@@ -30,7 +31,7 @@ Result<OpenedMount> OpenBetween(const OpenedMount& outer, const std::string& pat
     return Refused("policy.project.around",
                    fmt::format("the project cannot be shown in {}: {} is not a directory of the "
                                "same mount",
-                               Printable(outer.at), Printable(path)),
+                               PathInWords(Printable(outer.at)), PathInWords(Printable(path))),
                    "name a directory nearer to the project with --ro, or leave --ro out");
   }
   OpenedMount mount;
@@ -65,7 +66,7 @@ Status PutAroundProjects(const policy::Envelope& envelope, std::vector<OpenedMou
       return Refused(
           "policy.mount.overlap",
           fmt::format("the project lies in {}, which --ro-overlay puts behind an overlay",
-                      Printable(outer.at)),
+                      PathInWords(Printable(outer.at))),
           "leave out --ro-overlay, or --ro of that directory");
     }
     for (const OpenedMount& inner : mounts) {

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 
+#include "base/path_words.h"
 #include "base/sys.h"
 #include "base/text.h"
 #include "isolation/runtime/real_path.h"
@@ -26,7 +27,8 @@ std::string PathOf(const std::string& directory, std::string_view name) {
 
 Error OtherName(const std::string& path) {
   return Refused("policy.project.hard_link",
-                 fmt::format("{} has a second name, by which it could be changed", Printable(path)),
+                 fmt::format("{} has a second name, by which it could be changed",
+                             PathInWords(Printable(path))),
                  "replace it by a copy: cp -p FILE FILE.new && mv FILE.new FILE");
 }
 
@@ -36,8 +38,8 @@ Result<HostPath> ExamineLink(std::string path) {
   TRY_ASSIGN(link.fd, sys::OpenNoLinks(AT_FDCWD, path, O_PATH | O_NOFOLLOW));
   struct stat info{};
   if (::fstat(link.fd.get(), &info) != 0 || !S_ISLNK(info.st_mode)) {
-    return Refused("policy.project.changed", fmt::format("{} is not a link any more", path),
-                   "try again");
+    return Refused("policy.project.changed",
+                   fmt::format("{} is not a link any more", PathInWords(path)), "try again");
   }
   link.path = std::move(path);
   link.dev = info.st_dev;
@@ -92,10 +94,10 @@ Status ProtectedTree::Mount(const std::string& path, policy::Access access) {
   }
   mounts_.push_back(std::move(mount));
   if (mounts_.size() > kMostMounts) {
-    return Refused(
-        "policy.project.size",
-        fmt::format("{} holds too many repositories and settings to be protected", root_.path),
-        "name a smaller directory");
+    return Refused("policy.project.size",
+                   fmt::format("{} holds too many repositories and settings to be protected",
+                               PathInWords(root_.path)),
+                   "name a smaller directory");
   }
   return {};
 }

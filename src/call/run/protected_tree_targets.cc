@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "base/path_words.h"
 #include "base/text.h"
 #include "call/run/protected_tree.h"
 #include "isolation/links_into.h"
@@ -49,9 +50,9 @@ Status ProtectedTree::ProtectTarget(const FoundName& link) {
   if (target.path.empty()) {
     return Refused(
         "policy.project.link",
-        fmt::format(
-            "{} leads to the project itself, where every file is writable",
-            Printable(link.path.starts_with('/') ? link.path : root_.path + "/" + link.path)),
+        fmt::format("{} leads to the project itself, where every file is writable",
+                    PathInWords(Printable(
+                        link.path.starts_with('/') ? link.path : root_.path + "/" + link.path))),
         "remove the link, or the setting that names it");
   }
   return ProtectPath(target.path);

@@ -11,6 +11,7 @@
 #include <charconv>
 
 #include "base/clock.h"
+#include "base/path_words.h"
 #include "base/process_liveness.h"
 #include "base/remove_tree.h"
 #include "base/sys.h"
@@ -33,7 +34,8 @@ Status CheckParent(const std::string& parent) {
   }
   const bool shared = (info.st_mode & (S_IWGRP | S_IWOTH)) != 0 && (info.st_mode & S_ISVTX) == 0;
   if (shared || (info.st_uid != 0 && info.st_uid != ::geteuid())) {
-    return Refused("isolation.scratch", fmt::format("other users can replace files in {}", parent),
+    return Refused("isolation.scratch",
+                   fmt::format("other users can replace files in {}", PathInWords(parent)),
                    "set TMPDIR to a directory of your own, or leave it out");
   }
   return {};
@@ -58,7 +60,7 @@ Result<Scratch> Scratch::Make(const std::vector<isolation::Input>& inputs) {
                   std::chrono::duration_cast<std::chrono::milliseconds>(BootTime()).count());
   if (::mkdtemp(name.data()) == nullptr) {
     return HostFault("isolation.scratch",
-                     fmt::format("cannot create a scratch directory in {}", Parent()),
+                     fmt::format("cannot create a scratch directory in {}", PathInWords(Parent())),
                      "make room there, or set TMPDIR to a directory you can write");
   }
   Scratch scratch;

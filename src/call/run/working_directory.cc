@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 
+#include "base/path_words.h"
 #include "base/text.h"
 #include "isolation/runtime/real_path.h"
 
@@ -31,7 +32,8 @@ Status CheckWorkingDirectory(const std::string& cwd,
     if (isolation::IsAtOrBelow(mount.at, path)) {
       return mount.path.directory || mount.at != path
                  ? Status()
-                 : Status(Refused("policy.cwd", fmt::format("--cwd: {} is a file", Printable(cwd)),
+                 : Status(Refused("policy.cwd",
+                                  fmt::format("--cwd: {} is a file", PathInWords(Printable(cwd))),
                                   "name a directory"));
     }
     struct stat info{};
@@ -55,7 +57,7 @@ Status CheckWorkingDirectory(const std::string& cwd,
     }
   }
   return Refused("policy.cwd",
-                 fmt::format("--cwd: there is no directory {} inside", Printable(cwd)),
+                 fmt::format("--cwd: there is no directory {} inside", PathInWords(Printable(cwd))),
                  "use /workspace or the target of a mount, as in --ro ./data:/data --cwd /data");
 }
 

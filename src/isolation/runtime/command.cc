@@ -3,6 +3,7 @@
 // From what a person typed to what execve gets. A script leads to its interpreter, the interpreter to its runtime.
 #include <algorithm>
 
+#include "base/path_words.h"
 #include "isolation/runtime/command_set.h"
 #include "isolation/runtime/mounted_command.h"
 #include "isolation/runtime/relocate.h"
@@ -31,7 +32,8 @@ Result<Command> ResolveScriptCommand(SetBuilder& builder, const Program& script,
   }
   if (script.shebang.interpreter.empty()) {
     return Error{ErrorKind::kNotExecutable, "runtime.command.format",
-                 path + " is neither a program nor a script: its first line names no interpreter",
+                 PathInWords(path) +
+                     " is neither a program nor a script: its first line names no interpreter",
                  "start it with #!/bin/sh, or run it by an interpreter: coffer run -- sh " + path,
                  0};
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "isolation/runtime/interpreter.h"
 
+#include "base/path_words.h"
 #include "isolation/runtime/relocate.h"
 
 namespace coffer::isolation {
@@ -31,14 +32,16 @@ Result<std::string> FindInterpreter(const std::string& name, const std::string& 
     path = FindProgram("python3");
   }
   if (path.ok() && !path->starts_with('/')) {
-    return Error{ErrorKind::kNotExecutable,
-                 "runtime.script.relative",
-                 script + ": its interpreter " + name + " is not an absolute path",
-                 {},
-                 0};
+    return Error{
+        ErrorKind::kNotExecutable,
+        "runtime.script.relative",
+        PathInWords(script) + ": its interpreter " + InQuotes(name) + " is not an absolute path",
+        {},
+        0};
   }
   if (!path.ok()) {
-    path.error().message = script + ": its interpreter " + name + " was not found";
+    path.error().message =
+        PathInWords(script) + ": its interpreter " + InQuotes(name) + " was not found";
   }
   return path;
 }
@@ -62,9 +65,10 @@ Result<std::vector<std::string>> InterpreterOf(const Shebang& shebang, const std
       split ? SplitWords(argument) : std::vector<std::string>{std::string(argument)};
   if (words.empty() || words.front().empty() || words.front().starts_with('-') ||
       words.front().find('=') != std::string::npos) {
-    return Error{ErrorKind::kNotExecutable, "runtime.script.env",
-                 script + ": the first line asks env for more than running an interpreter",
-                 "write #!/usr/bin/env python3, or name the interpreter on the command line", 0};
+    return Error{
+        ErrorKind::kNotExecutable, "runtime.script.env",
+        PathInWords(script) + ": the first line asks env for more than running an interpreter",
+        "write #!/usr/bin/env python3, or name the interpreter on the command line", 0};
   }
   return words;
 }
@@ -79,7 +83,7 @@ Result<Chain> FollowInterpreter(RealPaths& paths, std::vector<std::string> words
     Result<Program> program = OpenProgram(paths, chain.path);
     if (!program.ok()) {
       program.error().message =
-          script + ": its interpreter cannot be used: " + program.error().message;
+          PathInWords(script) + ": its interpreter cannot be used: " + program.error().message;
       return std::move(program.error());
     }
     chain.program = std::move(program).value();
@@ -98,7 +102,7 @@ Result<Chain> FollowInterpreter(RealPaths& paths, std::vector<std::string> words
   }
   return Error{ErrorKind::kNotExecutable,
                "runtime.script.chain",
-               script + ": its interpreter is a script that leads to no program",
+               PathInWords(script) + ": its interpreter is a script that leads to no program",
                {},
                0};
 }

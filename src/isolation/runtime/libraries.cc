@@ -6,6 +6,7 @@
 
 #include <array>
 
+#include "base/path_words.h"
 #include "base/sys.h"
 
 namespace coffer::isolation {
@@ -151,7 +152,7 @@ Status LibraryFinder::Visit(const Search& search, Missing missing, int depth) {
     if (!located) {
       if (missing == Missing::kFail && !names_.contains(soname)) {
         return Error{ErrorKind::kNotExecutable, "runtime.library.missing",
-                     "needs the library " + soname + ", which is not installed",
+                     "needs the library " + InQuotes(soname) + ", which is not installed",
                      "install the package that has it; if it is there, run ldconfig", 0};
       }
       continue;
@@ -175,13 +176,14 @@ Status LibraryFinder::Add(Located located, const Search& search, Missing missing
   if ((located.file.status.st_mode & (S_ISUID | S_ISGID)) != 0) {
     return Error{ErrorKind::kNotExecutable,
                  "runtime.library.setuid",
-                 "needs " + located.name + ", which is setuid or setgid",
+                 "needs " + PathInWords(located.name) + ", which is setuid or setgid",
                  {},
                  0};
   }
   Result<ElfInfo> info = ReadElf(located.file.fd.get(), ElfDetail::kLibrary);
   if (!info.ok()) {
-    info.error().message = "needs " + located.name + ", which is " + info.error().message;
+    info.error().message =
+        "needs " + PathInWords(located.name) + ", which is " + info.error().message;
     return std::move(info.error());
   }
   located.file.fd.Reset();

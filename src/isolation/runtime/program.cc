@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/path_words.h"
 #include "base/sys.h"
 #include "isolation/runtime/shim.h"
 #include "isolation/runtime/trampoline.h"
@@ -37,18 +38,18 @@ Error PathError(const std::string& path, Error error) {
     case ENOTDIR:
       return {ErrorKind::kNotFound,
               "runtime.command.missing",
-              path + ": not found: no such file",
+              PathInWords(path) + ": not found: no such file",
               {},
               error.sys_errno};
     case EISDIR:
-      return NotExecutable("directory", path + " is a directory");
+      return NotExecutable("directory", PathInWords(path) + " is a directory");
     case EACCES:
-      return NotExecutable("access", path + ": permission denied",
+      return NotExecutable("access", PathInWords(path) + ": permission denied",
                            "it must be a file that you may read");
     case ELOOP:
-      return NotExecutable("loop", path + ": too many levels of symbolic links");
+      return NotExecutable("loop", PathInWords(path) + ": too many levels of symbolic links");
     default:
-      error.message = path + ": " + sys::ErrnoText(error.sys_errno);
+      error.message = PathInWords(path) + ": " + sys::ErrnoText(error.sys_errno);
       return error;
   }
 }
@@ -104,8 +105,10 @@ Shebang ParseShebang(std::string_view head) {
 Error EndsInCarriageReturn(const std::string& script) {
   return NotExecutable(
       "windows",
-      script + ": its first line ends in a carriage return, and no interpreter has such a name",
-      "the file has the line ends of Windows; change them: sed -i 's/\\r$//' " + script);
+      PathInWords(script) +
+          ": its first line ends in a carriage return, and no interpreter has such a name",
+      "the file has the line ends of Windows; change them: sed -i 's/\\r$//' " +
+          PathInWords(script));
 }
 
 Result<Program> OpenProgram(RealPaths& paths, const std::string& host, NeedX need_x,
@@ -119,13 +122,14 @@ Result<Program> OpenProgram(RealPaths& paths, const std::string& host, NeedX nee
   program.place = std::move(file->place);
   program.status = file->status;
   if (need_x == NeedX::kYes && (file->status.st_mode & 0111) == 0) {
-    return NotExecutable("mode", path + ": permission denied: it is not executable",
-                         "chmod +x " + path);
+    return NotExecutable("mode", PathInWords(path) + ": permission denied: it is not executable",
+                         "chmod +x " + PathInWords(path));
   }
   if ((file->status.st_mode & (S_ISUID | S_ISGID)) != 0) {
-    return NotExecutable("setuid",
-                         path + " is setuid or setgid, and such programs are never brought in",
-                         "inside a boundary it would run without its privilege anyway");
+    return NotExecutable(
+        "setuid",
+        PathInWords(path) + " is setuid or setgid, and such programs are never brought in",
+        "inside a boundary it would run without its privilege anyway");
   }
   Result<ElfInfo> elf = ReadElf(file->fd.get());
   if (elf.ok()) {
@@ -133,7 +137,7 @@ Result<Program> OpenProgram(RealPaths& paths, const std::string& host, NeedX nee
     return program;
   }
   if (elf.error().code != "runtime.elf.magic") {
-    elf.error().message = path + " is " + elf.error().message;
+    elf.error().message = PathInWords(path) + " is " + elf.error().message;
     return std::move(elf.error());
   }
   std::array<char, kMaxTrampoline> head;

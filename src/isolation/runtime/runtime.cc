@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/path_words.h"
 #include "isolation/opened_runtime.h"
 #include "isolation/runtime/cached_recipe.h"
 #include "isolation/runtime/recipes.h"
@@ -71,10 +72,10 @@ Result<RuntimeSet> ResolveReal(const Recipe& recipe, const std::string& program_
     TRY_ASSIGN(program, OpenProgram(builder.paths(), program_path));
     program.named_by_caller = named_by == NamedBy::kCaller;
     if (program.is_script) {
-      return Error{
-          ErrorKind::kHost, "runtime.wrapped",
-          program_path + " is a script, not the program of the runtime " + std::string(recipe.name),
-          "install the package " + std::string(recipe.package), 0};
+      return Error{ErrorKind::kHost, "runtime.wrapped",
+                   PathInWords(program_path) + " is a script, not the program of the runtime " +
+                       std::string(recipe.name),
+                   "install the package " + std::string(recipe.package), 0};
     }
     TRY(builder.AddProgram(program));
   }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/path_words.h"
 #include "isolation/runtime/command_set.h"
 #include "isolation/runtime/mounted_command.h"
 #include "isolation/runtime/relocate.h"
@@ -47,7 +48,8 @@ Error UnknownScript(const std::string& file) {
     hint = "coffer run --in " + file + " -- " + std::string(other->interpreter) + " " +
            file.substr(file.rfind('/') + 1);
   }
-  return Refused("runtime.script.unknown", file + ": cannot tell what runs it", std::move(hint));
+  return Refused("runtime.script.unknown", PathInWords(file) + ": cannot tell what runs it",
+                 std::move(hint));
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "base/path_words.h"
 #include "base/sys.h"
 #include "isolation/runtime/own_tree.h"
 
@@ -55,7 +56,8 @@ Status SetBuilder::AddProgram(const Program& program) {
       if (!place.ok()) {
         return Error{ErrorKind::kNotExecutable,
                      "runtime.command.interpreter",
-                     real + " needs the loader " + interpreter + ", which is not installed",
+                     PathInWords(real) + " needs the loader " + PathInWords(interpreter) +
+                         ", which is not installed",
                      {},
                      0};
       }
@@ -67,7 +69,7 @@ Status SetBuilder::AddProgram(const Program& program) {
     }
     Status closed = libraries_.Close(program.elf, std::string(DirName(real)), Missing::kFail);
     if (!closed.ok()) {
-      closed.error().message = real + " " + closed.error().message;
+      closed.error().message = PathInWords(real) + " " + closed.error().message;
       return closed;
     }
     if (program.elf.unwinds) {
