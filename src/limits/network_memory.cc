@@ -58,6 +58,9 @@ SocketsInUse ParseProtocols(std::string_view text) {
       if (!pages.empty() && pages.find_first_not_of("0123456789") == std::string_view::npos) {
         in_use.tcp_pages_of_host = std::max(in_use.tcp_pages_of_host.value_or(0), Number(pages));
       }
+    } else if (name == "UDP" || name == "UDPv6") {
+      in_use.udp_sockets += sockets;
+      in_use.udp_pages_of_host = std::max(in_use.udp_pages_of_host, Number(pages));
     }
   }
   return in_use;
@@ -108,6 +111,42 @@ std::optional<uint64_t> NetlinkBytes(const std::string& proc, pid_t pid) {
   const Result<std::string> text =
       sys::ReadFile(proc + "/" + std::to_string(pid) + "/net/netlink", kTableLimit);
   return text.ok() ? std::optional(ParseNetlink(*text)) : std::nullopt;
+}
+
+// "sl local remote st tx:rx ...", as of TCP.
+uint64_t ParseUdp(std::string_view text) {
+  uint64_t sum = 0;
+  NextLine(text);  // the heading
+  while (!text.empty()) {
+    std::string_view line = NextLine(text);
+    for (int skipped = 0; skipped < 4; ++skipped) {
+      NextWord(line);
+    }
+    const std::string_view queues = NextWord(line);
+    if (const size_t colon = queues.find(':'); colon != std::string_view::npos) {
+      sum += Number(queues.substr(0, colon), 16) + Number(queues.substr(colon + 1), 16);
+    }
+  }
+  return sum;
+}
+
+std::optional<uint64_t> UncountedUdpBytes(const std::string& proc, pid_t pid) {
+  const std::optional<SocketsInUse> in_use = CountSockets(proc, pid);
+  if (!in_use || in_use->udp_sockets == 0) {
+    return in_use ? std::optional<uint64_t>(0) : std::nullopt;
+  }
+  const std::string net = proc + "/" + std::to_string(pid) + "/net/";
+  uint64_t sum = 0;
+  for (const char* const table : {"udp", "udp6"}) {
+    const Result<std::string> text = sys::ReadFile(net + table, kTableLimit);
+    if (!text.ok() && text.error().sys_errno != ENOENT) {
+      return std::nullopt;
+    }
+    sum += text.ok() ? ParseUdp(*text) : 0;
+  }
+  const uint64_t received =
+      in_use->udp_pages_of_host * static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
+  return sum - std::min(sum, received);
 }
 
 std::optional<SocketsInUse> CountSockets(const std::string& proc, pid_t pid) {

@@ -28,6 +28,9 @@ struct SocketsInUse {
   uint64_t tcp_sockets = 0;
   // In the queues of all TCP sockets of the host, of every namespace. Nothing if the kernel does not say.
   std::optional<uint64_t> tcp_pages_of_host;
+  // UDP: how many of this namespace, and the pages of received datagrams of all namespaces.
+  uint64_t udp_sockets = 0;
+  uint64_t udp_pages_of_host = 0;
 };
 std::optional<SocketsInUse> CountSockets(const std::string& proc, pid_t pid);
 
@@ -65,8 +68,14 @@ class HiddenTcp {
 // Nothing if they cannot be read.
 std::optional<uint64_t> NetlinkBytes(const std::string& proc, pid_t pid);
 
-// The three formats.
+// What UDP sockets hold beside received datagrams, which a cgroup counts: datagrams that a program has not finished
+// (MSG_MORE), errors and timestamps that wait. No cgroup counts these. A lower bound: a socket that left its port is in no
+// table. Nothing if they cannot be read.
+std::optional<uint64_t> UncountedUdpBytes(const std::string& proc, pid_t pid);
+
+// The four formats.
 uint64_t ParseNetlink(std::string_view text);
+uint64_t ParseUdp(std::string_view text);
 SocketsInUse ParseProtocols(std::string_view text);
 uint64_t ParseTcp(std::string_view text, const std::set<uint64_t>& seen);
 

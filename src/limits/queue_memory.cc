@@ -67,7 +67,8 @@ QueueMemory MeasureSocket(int fd) {
     return memory;
   }
   memory.bytes = uint64_t{figures[SK_MEMINFO_RMEM_ALLOC]} + figures[SK_MEMINFO_WMEM_ALLOC] +
-                 figures[SK_MEMINFO_FWD_ALLOC] + figures[SK_MEMINFO_BACKLOG];
+                 figures[SK_MEMINFO_FWD_ALLOC] + figures[SK_MEMINFO_BACKLOG] +
+                 figures[SK_MEMINFO_OPTMEM];
   memory.family = SocketOption(fd, SO_DOMAIN);
   memory.unread_from_closed = memory.family == AF_UNIX && HasUnreadFromClosed(fd);
   return memory;

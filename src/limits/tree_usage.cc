@@ -215,10 +215,26 @@ void TreeUsage::LookAtNetlink(Nanos cpu) {
   next_netlink_look_ = BootTime() + (ThreadCpuTime() - began) * HiddenTcp::kPause;
 }
 
+// A datagram of 64 KiB takes some microseconds, so any CPU time is reason to look.
+void TreeUsage::LookAtUdp(Nanos cpu) {
+  if (!own_network_ || cpu == cpu_at_udp_look_ || BootTime() < next_udp_look_) {
+    return;
+  }
+  const Nanos began = ThreadCpuTime();
+  if (const std::optional<uint64_t> bytes = UncountedUdpBytes(proc_, init_)) {
+    udp_bytes_ = *bytes;
+  } else if (LifeOfTask(tree_.PathOf(init_, "")) == TaskLife::kAlive) {
+    udp_bytes_ = KernelGrowth();
+  }
+  cpu_at_udp_look_ = cpu;
+  next_udp_look_ = BootTime() + (ThreadCpuTime() - began) * HiddenTcp::kPause;
+}
+
 uint64_t TreeUsage::MeasureUncounted(Nanos cpu) {
   LookAtNetlink(cpu);
+  LookAtUdp(cpu);
   LookAtLocks(cpu);
-  return lock_bytes_ + netlink_bytes_;
+  return lock_bytes_ + netlink_bytes_ + udp_bytes_;
 }
 
 uint64_t TreeUsage::Queues(const std::optional<SocketsInUse>& before, std::string& unreadable) {

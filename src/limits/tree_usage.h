@@ -57,8 +57,8 @@ class TreeUsage {
   // One sample; peaks and CPU never shrink. An error only if init itself cannot be read (it is gone).
   Result<Usage> Measure();
 
-  // Bytes of file locks and of netlink queues, which no cgroup counts: for a boundary whose memory
-  // is measured otherwise. To take them costs CPU time, so a tree that has used little since the
+  // Bytes of file locks, of netlink queues and of what UDP sockets hold beside received datagrams,
+  // which no cgroup counts: for a boundary whose memory is measured otherwise. To take them costs CPU time, so a tree that has used little since the
   // last look is not looked at again.
   uint64_t MeasureUncounted(Nanos cpu);
 
@@ -93,6 +93,7 @@ class TreeUsage {
   bool LocksAreDue(Nanos cpu) const;
   void LookAtLocks(Nanos cpu);
   void LookAtNetlink(Nanos cpu);
+  void LookAtUdp(Nanos cpu);
   // Queues of pipes and sockets, as far as they can be measured or bounded. Names what cannot in `unreadable`.
   uint64_t Queues(const std::optional<SocketsInUse>& before, std::string& unreadable);
   uint64_t IoNow();
@@ -115,6 +116,9 @@ class TreeUsage {
   Nanos next_netlink_look_{0};
   Nanos cpu_at_netlink_look_{0};
   uint64_t netlink_bytes_ = 0;
+  Nanos next_udp_look_{0};
+  Nanos cpu_at_udp_look_{0};
+  uint64_t udp_bytes_ = 0;
   HeldFiles held_;
   std::map<FileId, uint64_t> most_shared_;  // as held_.shared: the highest offset of any sample
   bool own_network_ = false;

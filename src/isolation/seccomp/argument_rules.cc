@@ -37,6 +37,14 @@ constexpr uint64_t kSocketTypeMask = 0xf;  // the rest of the type is SOCK_NONBL
 constexpr uint64_t kProtocolMptcp = 262;   // IPPROTO_MPTCP, Linux 5.6
 constexpr uint64_t kIpv6FlowlabelMgr =
     32;  // linux/in6.h, which cannot be included beside netinet/in.h
+constexpr uint64_t kIpv6PacketOptions = 6;  // IPV6_2292PKTOPTIONS, there too
+constexpr uint64_t kTimestamping = 37;      // SO_TIMESTAMPING, with both sizes of time
+constexpr uint64_t kTimestampingNew = 65;
+// linux/tcp.h, which cannot be included beside netinet/tcp.h.
+constexpr uint64_t kTcpMd5sig = 14;
+constexpr uint64_t kTcpUlp = 31;
+constexpr uint64_t kTcpMd5sigExt = 32;
+constexpr uint64_t kTcpAoAddKey = 38;
 // MFD_HUGETLB and SHM_HUGETLB differ; the size of the pages is in the same upper six bits of the flags.
 constexpr uint64_t kHugeSizeBits = uint64_t{MAP_HUGE_MASK} << MAP_HUGE_SHIFT;
 constexpr uint64_t kOrdinaryPipe = 64UL * 1024;
@@ -216,11 +224,35 @@ void RefuseFlowLabels(std::vector<Rule>& rules) {
       {"setsockopt", FailWith(ENOPROTOOPT), {Is(1, IPPROTO_IPV6), Is(2, kIpv6FlowlabelMgr)}});
 }
 
+// Keys that sign segments, a protocol on top of TCP with keys and buffers of its own, and headers to be sent: up to
+// `optmem_max` (128 KiB) for each socket, in memory that no cgroup counts. Without such options a kernel answers that
+// there is none of that name.
+void RefuseKeys(std::vector<Rule>& rules) {
+  for (const uint64_t option : {kTcpMd5sig, kTcpMd5sigExt, kTcpAoAddKey, kTcpUlp}) {
+    rules.push_back({"setsockopt", FailWith(ENOPROTOOPT), {Is(1, IPPROTO_TCP), Is(2, option)}});
+  }
+  rules.push_back(
+      {"setsockopt", FailWith(ENOPROTOOPT), {Is(1, IPPROTO_IPV6), Is(2, kIpv6PacketOptions)}});
+}
+
+// What comes back to a socket beside data, errors of ICMP and the moments when packets left, waits in a queue of up to
+// 400 KiB that no cgroup counts. Without errors a connected socket still fails with ECONNREFUSED. Asking for them is
+// answered as if it were done: the C library opens no name server without.
+void RefuseErrorQueues(std::vector<Rule>& rules) {
+  for (const uint64_t option : {kTimestamping, kTimestampingNew}) {
+    rules.push_back({"setsockopt", FailWith(ENOPROTOOPT), {Is(1, SOL_SOCKET), Is(2, option)}});
+  }
+  rules.push_back({"setsockopt", kAsIfDone, {Is(1, IPPROTO_IP), Is(2, IP_RECVERR)}});
+  rules.push_back({"setsockopt", kAsIfDone, {Is(1, IPPROTO_IPV6), Is(2, IPV6_RECVERR)}});
+}
+
 void RefuseSocketOptions(FilterOptions options, Profile* profile) {
   std::vector<Rule> rules;
   RefuseSocketFilters(rules);
   if (options.inet_sockets) {
     RefuseFlowLabels(rules);
+    RefuseKeys(rules);
+    RefuseErrorQueues(rules);
     RefuseGroups(rules);
   }
   profile->rules.insert(profile->rules.begin(), rules.begin(), rules.end());

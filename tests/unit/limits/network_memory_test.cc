@@ -53,6 +53,25 @@ TEST(NetworkMemory, NetlinkQueuesAreSummed) {
   EXPECT_FALSE(NetlinkBytes("/nonexistent", 1));
 }
 
+TEST(NetworkMemory, QueuesOfUdpAreSummed) {
+  constexpr std::string_view kText =
+      "   sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout "
+      "inode ref pointer drops            \n"
+      " 1234: 0100007F:0035 00000000:0000 07 00000000:00000000 00:00000000 00000000     0        0 "
+      "4 2 00000000fa63cb3c 0\n"
+      " 1235: 00000000:A001 0100007F:0009 01 00010001:00000300 00:00000000 00000000     0        0 "
+      "5 2 00000000fa63cb3d 7\n";
+  EXPECT_EQ(ParseUdp(kText), 0x10001U + 0x300);
+  EXPECT_EQ(ParseUdp(""), 0U);
+  EXPECT_FALSE(UncountedUdpBytes("/nonexistent", 1));
+  const SocketsInUse in_use = ParseProtocols(
+      "protocol  size sockets  memory press maxhdr  slab module\n"
+      "UDPv6     1472      2      17   NI       0   yes  kernel\n"
+      "UDP       1344      3      17   NI       0   yes  kernel\n");
+  EXPECT_EQ(in_use.udp_sockets, 5U);
+  EXPECT_EQ(in_use.udp_pages_of_host, 17U);
+}
+
 // By the count of the kernel, which no table of connections can exceed. Where there is none, nothing is bounded.
 TEST(NetworkMemory, TheKernelsCountBoundsWhatTheTablesSeemToHold) {
   const auto page = static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));

@@ -435,6 +435,20 @@ TEST(Profiles, NoKernelMemoryByOptionsOfSockets) {
   }
   EXPECT_EQ(Three("setsockopt", {3, IPPROTO_IPV6, 32 /* IPV6_FLOWLABEL_MGR */}, kInet),
             kNoSuchOption);
+  EXPECT_EQ(Three("setsockopt", {3, IPPROTO_IPV6, 6 /* IPV6_2292PKTOPTIONS */}, kInet),
+            kNoSuchOption);
+  for (const uint64_t option :
+       std::initializer_list<uint64_t>{14 /* TCP_MD5SIG */, 31 /* TCP_ULP */,
+                                       32 /* TCP_MD5SIG_EXT */, 38 /* TCP_AO_ADD_KEY */}) {
+    EXPECT_EQ(Three("setsockopt", {3, IPPROTO_TCP, option}, kInet), kNoSuchOption) << option;
+  }
+  EXPECT_EQ(Three("setsockopt", {3, IPPROTO_TCP, 1 /* TCP_NODELAY */}, kInet), kAllowed);
+  for (const uint64_t option : std::initializer_list<uint64_t>{37 /* SO_TIMESTAMPING */, 65}) {
+    EXPECT_EQ(Three("setsockopt", {3, SOL_SOCKET, option}, kInet), kNoSuchOption) << option;
+  }
+  EXPECT_EQ(Three("setsockopt", {3, IPPROTO_IP, IP_RECVERR}, kInet), "errno 0, errno 0, errno 0");
+  EXPECT_EQ(Three("setsockopt", {3, IPPROTO_IPV6, IPV6_RECVERR}, kInet),
+            "errno 0, errno 0, errno 0");
   EXPECT_EQ(Three("setsockopt", {3, SOL_SOCKET, SO_DETACH_FILTER}, kInet), kAllowed);
   EXPECT_EQ(Three("setsockopt", {3, SOL_SOCKET, 32 /* SO_SNDBUFFORCE */}, kInet), kAllowed);
   EXPECT_EQ(Three("setsockopt", {3, IPPROTO_IPV6, IPV6_V6ONLY}, kInet), kAllowed);
