@@ -487,7 +487,7 @@ TEST(Server, UnixSocketShowsThePeer) {
   config.unix_sockets.push_back({dir / "s", 0600});
   {
     RunningServer server(std::move(config));
-    struct stat info {};
+    struct stat info{};
     ASSERT_EQ(::stat((dir / "s").c_str(), &info), 0);
     EXPECT_EQ(info.st_mode & 07777, 0600U);
     RawClient client = RawClient::Unix(dir / "s");
