@@ -399,20 +399,20 @@ TEST_F(ProjectEscape, PlantedNamesAreListedSetAsideOrKept) {
 // Only names whose empty directory disturbs no program are held from the start (ProtectedName::held).
 TEST_F(ProjectEscape, NamesThatAreNotHeldAreThereUntilTheEnd) {
   const std::string script =
-      "for d in .cursor .husky; do mkdir $d && echo made $d; done; touch .mcp.json lefthook.yml; "
+      "for d in .vscode .husky; do mkdir $d && echo made $d; done; touch .mcp.json lefthook.yml; "
       "for f in .mcp.json lefthook.yml; do [ -f $f ] && echo there $f; done; echo it-ran";
-  const std::string open = MakeProject("open");
+  const std::string open = dir_.MakeDir("open");
   const RunResult control = InPlainMount(open, script);
-  EXPECT_TRUE(Contains(control.out, "made .cursor\nmade .husky\n")) << control.Describe();
+  EXPECT_TRUE(Contains(control.out, "made .vscode\nmade .husky\n")) << control.Describe();
   EXPECT_TRUE(Exists(open + "/.mcp.json")) << "NO-CONTROL: " << control.Describe();
 
-  const std::string root = MakeProject("project");
+  const std::string root = dir_.MakeDir("project");
   const RunResult result = InProject(root, script);
   EXPECT_EQ(result.out, "there .mcp.json\nthere lefthook.yml\nit-ran\n") << result.Describe();
   EXPECT_EQ(result.receipt["files"]["planted"].get<std::set<std::string>>(),
             (std::set<std::string>{".mcp.json", "lefthook.yml"}))
       << result.Describe();
-  for (const char* name : {"/.cursor", "/.husky", "/.mcp.json", "/lefthook.yml"}) {
+  for (const char* name : {"/.vscode", "/.husky", "/.mcp.json", "/lefthook.yml"}) {
     EXPECT_FALSE(Exists(root + name)) << name;
   }
 }

@@ -44,7 +44,7 @@ class AccessRequestsTest : public ::testing::Test {
     return place;
   }
   net::Task<void> Wait(policy::EgressVerdict verdict, policy::HostAndPort to, size_t place) {
-    AccessAnswer admission = co_await requests_->Admit(verdict, to, [this] { return gone_; });
+    AccessVerdict admission = co_await requests_->Admit(verdict, to, [this] { return gone_; });
     admissions_[place] = std::move(admission);
   }
   // Everything that can be done now is done.
@@ -61,7 +61,7 @@ class AccessRequestsTest : public ::testing::Test {
   std::vector<EgressRule> rules_ = {AskFor("**.test")};
   std::unique_ptr<AccessRequests> requests_;
   std::vector<AccessNotice> notices_;
-  std::vector<std::optional<AccessAnswer>> admissions_;
+  std::vector<std::optional<AccessVerdict>> admissions_;
   bool reachable_ = true;
   bool gone_ = false;
 };

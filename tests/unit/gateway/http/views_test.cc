@@ -67,7 +67,7 @@ TEST(Views, NothingIsNull) {
 
 TEST(Views, AGatedCall) {
   CallView call = Call();
-  call.state = CallState::kGated;
+  call.state = CallProgress::kGated;
   call.approval = ApprovalView{"a", "d", "u", std::chrono::seconds(1)};
   const auto parsed = ordered_json::parse(FormatCallAccepted(call));
   EXPECT_EQ(KeysOf(parsed), "call_id outcome approval ");
