@@ -8,15 +8,14 @@
 #include <set>
 
 #include "base/text.h"
+#include "egress/tls_record.h"
 
 namespace coffer::egress {
 namespace {
 
 using State = ClientHelloStep::State;
 
-constexpr uint8_t kHandshakeRecord = 22;
 constexpr uint8_t kHelloMessage = 1;
-constexpr size_t kRecordHead = 5;
 constexpr size_t kMessageHead = 4;
 constexpr size_t kMostRecordBytes = 1 << 14;  // RFC 8446 section 5.1
 constexpr size_t kMostRecords = 16;

@@ -3,13 +3,13 @@
 
 #include <string>
 
+#include "egress/tls_record.h"
+
 namespace coffer::egress {
 namespace {
 
-constexpr size_t kRecordHead = 5;
 constexpr uint8_t kCipherRecord = 20;
 constexpr uint8_t kAlertRecord = 21;
-constexpr uint8_t kHandshakeRecord = 22;
 constexpr uint8_t kDataRecord = 23;
 constexpr char kServerHello = 2;
 constexpr size_t kBeforeRandom = 6;   // type, length, version

@@ -4,14 +4,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 
 #include "base/hash.h"
 #include "base/path_words.h"
-#include "base/quantity.h"
 #include "base/sys.h"
 #include "base/text.h"
 #include "call/run/cache_dirs.h"
@@ -22,6 +20,7 @@
 #include "call/run/program_places.h"
 #include "call/run/project_around.h"
 #include "call/run/project_path.h"
+#include "call/run/read_inputs.h"
 #include "call/run/run_config.h"
 #include "call/run/usual_directories.h"
 #include "call/run/usual_toolchains.h"
@@ -32,7 +31,6 @@
 #include "isolation/mount_place.h"
 #include "isolation/protected_paths.h"
 #include "isolation/runtime/mounted_command.h"
-#include "isolation/runtime/own_tree.h"
 #include "isolation/runtime/program.h"
 #include "isolation/runtime/real_path.h"
 #include "isolation/runtime/runtime.h"
@@ -40,86 +38,6 @@
 
 namespace coffer::call {
 namespace {
-
-constexpr uint64_t kMaxInput = 64ULL << 20;
-
-std::string BaseName(const std::string& path) { return path.substr(path.rfind('/') + 1); }
-
-Result<isolation::Input> ReadInput(const isolation::HostPath& examined, const UniqueFd& fd,
-                                   const std::string& path) {
-  struct stat info;
-  if (::fstat(fd.get(), &info) != 0 || !S_ISREG(info.st_mode)) {
-    return Refused("policy.path.kind", fmt::format("{} is not a regular file", PathInWords(path)),
-                   "only files are brought in by copy; use --ro for a directory");
-  }
-  if (static_cast<uint64_t>(info.st_size) > kMaxInput) {
-    return Refused("policy.input.size",
-                   fmt::format("{} is larger than {}", PathInWords(path), FormatSize(kMaxInput)),
-                   "use --ro to show it without a copy");
-  }
-  Result<std::string> content = sys::ReadFd(fd.get(), kMaxInput);
-  if (!content.ok()) {
-    content.error().message = path + ": " + content.error().message;
-    return std::move(content.error());
-  }
-  return isolation::Input{BaseName(path), std::move(content).value(), examined.path,
-                          examined.path_class, examined.reason};
-}
-
-constexpr const char* kCommandHint =
-    "to run a command instead of a file, write: coffer run -- CMD ARG...";
-
-// The script may be behind a link, as a program may: where the link leads is judged in the same way.
-Result<isolation::Input> ReadScript(const std::string& path,
-                                    const isolation::RuntimeGrounds& grounds) {
-  isolation::RealPaths paths;
-  TRY_ASSIGN(const std::string absolute, isolation::Absolute(path));
-  const Result<isolation::RealPaths::Place> place = paths.Find(absolute);
-  if (!place.ok()) {
-    const int number = place.error().sys_errno;
-    const bool missing = number == ENOENT || number == ENOTDIR;
-    return Error{missing ? ErrorKind::kNotFound : ErrorKind::kNotExecutable, "policy.command",
-                 fmt::format("cannot read {}: {}", PathInWords(path), sys::ErrnoText(number)),
-                 missing ? kCommandHint : "", number};
-  }
-  isolation::RuntimeSet set;
-  set.files.push_back({place->real, place->real, false, false, isolation::BindReason::kScript,
-                       !place->via_link(), place->via_link()});
-  set.own_trees.push_back(isolation::OwnTree(*place));
-  std::erase(set.own_trees, "");
-  TRY_ASSIGN(const isolation::OpenedRuntime opened,
-             isolation::OpenRuntime(std::move(set), grounds));
-  Result<UniqueFd> fd = isolation::OpenForReading(opened.paths.front());
-  if (!fd.ok()) {
-    return Error{
-        ErrorKind::kNotExecutable, "policy.command",
-        fmt::format("cannot read {}: {}", PathInWords(path), sys::ErrnoText(fd.error().sys_errno)),
-        "", fd.error().sys_errno};
-  }
-  TRY_ASSIGN(isolation::Input script, ReadInput(opened.paths.front(), *fd, path));
-  script.name = place->name;
-  return script;
-}
-
-Status AddInputs(const RunRequest& request, Prepared& prepared) {
-  for (const std::string& given : request.envelope.inputs) {
-    TRY_ASSIGN(const isolation::HostPath path,
-               isolation::OpenHostPath(given, policy::Access::kRead, isolation::Breadth::kNarrow,
-                                       isolation::BindReason::kInput));
-    TRY_ASSIGN(const UniqueFd readable, isolation::OpenForReading(path));
-    TRY_ASSIGN(isolation::Input input, ReadInput(path, readable, path.path));
-    const bool twice =
-        std::any_of(prepared.inputs.begin(), prepared.inputs.end(),
-                    [&](const isolation::Input& other) { return other.name == input.name; });
-    if (twice) {
-      return Refused("policy.input.twice",
-                     "two inputs are called " + InQuotes(Printable(input.name)),
-                     "rename one of them");
-    }
-    prepared.inputs.push_back(std::move(input));
-  }
-  return {};
-}
 
 Status MakeOutDir(const std::string& given) {
   if (given.empty()) {
@@ -467,7 +385,7 @@ bool Writes(const policy::Envelope& envelope) {
 
 Result<Prepared> Prepare(const RunRequest& request) {
   Prepared prepared;
-  TRY(AddInputs(request, prepared));
+  TRY(ReadInputs(request.envelope.inputs, prepared.inputs));
   RunConfig config;
   if (request.reads_config || Writes(request.envelope)) {
     TRY_ASSIGN(config, ReadRunConfig());

@@ -14,7 +14,7 @@ namespace {
 
 using namespace std::string_literals;
 
-std::string Record(char type, const std::string& part) {
+std::string Framed(char type, const std::string& part) {
   return ""s + type + "\x03\x03" + static_cast<char>(part.size() >> 8) +
          static_cast<char>(part.size()) + part;
 }
@@ -75,29 +75,29 @@ TEST(SecondHello, ARealServerThatDoesNot) {
 TEST(SecondHello, OtherAnswers) {
   EXPECT_EQ(ReadServerAnswer(""), ServerAnswer::kMore);
   EXPECT_EQ(ReadServerAnswer("SSH-2.0-x\r\n"), ServerAnswer::kOther);
-  EXPECT_EQ(ReadServerAnswer(Record(21, "\x02\x28")), ServerAnswer::kOther);
-  EXPECT_EQ(ReadServerAnswer(Record(22, "\x0b\x00")), ServerAnswer::kOther);
-  EXPECT_EQ(ReadServerAnswer(Record(22, kAskingHead + std::string(32, 'r'))), ServerAnswer::kOther);
+  EXPECT_EQ(ReadServerAnswer(Framed(21, "\x02\x28")), ServerAnswer::kOther);
+  EXPECT_EQ(ReadServerAnswer(Framed(22, "\x0b\x00")), ServerAnswer::kOther);
+  EXPECT_EQ(ReadServerAnswer(Framed(22, kAskingHead + std::string(32, 'r'))), ServerAnswer::kOther);
   // In pieces, as a server may send it.
   std::string pieces;
   for (const char byte : kAskingHead + kAsking) {
     EXPECT_EQ(ReadServerAnswer(pieces), ServerAnswer::kMore);
-    pieces += Record(22, ""s + byte);
+    pieces += Framed(22, ""s + byte);
   }
   EXPECT_EQ(ReadServerAnswer(pieces), ServerAnswer::kAsksAgain);
   // Empty records are not waited for without end.
   std::string empty;
   while (empty.size() < 1024) {
     EXPECT_EQ(ReadServerAnswer(empty), ServerAnswer::kMore);
-    empty += Record(22, "");
+    empty += Framed(22, "");
   }
   EXPECT_EQ(ReadServerAnswer(empty), ServerAnswer::kOther);
 }
 
 TEST(SecondHello, WhatMayComeBefore) {
-  const std::string changed = Record(20, "\x01");
-  const std::string early = Record(23, std::string(300, 'e'));
-  const std::string hello = Record(22, "\x01");
+  const std::string changed = Framed(20, "\x01");
+  const std::string early = Framed(23, std::string(300, 'e'));
+  const std::string hello = Framed(22, "\x01");
   EXPECT_EQ(SizeBeforeSecondHello(""), 0U);
   EXPECT_EQ(SizeBeforeSecondHello(changed + early + hello), changed.size() + early.size());
   EXPECT_EQ(SizeBeforeSecondHello(changed + early.substr(0, 100)), changed.size());
