@@ -93,7 +93,7 @@ TEST(Command, WhatCannotBeRunIs126) {
   expect(dir.Write("setuid", MakeElf({}), 04755), "setuid");
   expect(dir.Write("setgid", MakeElf({}), 02755), "setgid");
   expect(dir.Write("missing-library", MakeElf({.needed = {"libnowhere.so.9"}}), 0755),
-         "libnowhere.so.9, which is not installed");
+         "\"libnowhere.so.9\", which is not installed");
   expect(dir.Write("missing-loader", MakeElf({.interpreter = "/lib/ld-nowhere.so"}), 0755),
          "needs the loader /lib/ld-nowhere.so");
   expect("/dev/null", "permission denied");

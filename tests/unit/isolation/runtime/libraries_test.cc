@@ -111,7 +111,7 @@ TEST_F(LibrariesTree, RpathIsInheritedAndRunpathIsNot) {
   const auto by_runpath =
       Close(Write("by-runpath", {.needed = {"libone.so"}, .runpath = "$ORIGIN/lib"}));
   ASSERT_EQ(by_runpath.size(), 1U);
-  EXPECT_NE(by_runpath.front().find("libtwo.so, which is not installed"), std::string::npos);
+  EXPECT_NE(by_runpath.front().find("\"libtwo.so\", which is not installed"), std::string::npos);
 }
 
 TEST_F(LibrariesTree, RunpathMakesRpathVoid) {
