@@ -8,7 +8,6 @@ usage: egress_second_hello.py serve DIR                 prints "port PORT ."; th
 The server takes P-521 alone. OpenSSL's clients offer a key for another curve, so the server asks again (HelloRetryRequest).
 """
 import ctypes
-import select
 import socket
 import ssl
 import sys
@@ -67,33 +66,40 @@ def connect(host, port, proxy):
 
 
 def ask(host, port, first, second, proxy):
-    """By libssl itself: the name may change between the two hellos."""
+    """By libssl itself, between two buffers: the name changes when the first hello has left and nothing has come yet."""
     lib = ctypes.CDLL("libssl.so.3")
-    for name in ("TLS_client_method", "SSL_CTX_new", "SSL_new"):
+    for name in ("TLS_client_method", "SSL_CTX_new", "SSL_new", "BIO_s_mem", "BIO_new"):
         getattr(lib, name).restype = ctypes.c_void_p
-    state = ctypes.c_void_p(lib.SSL_new(ctypes.c_void_p(lib.SSL_CTX_new(ctypes.c_void_p(lib.TLS_client_method())))))
+    pointer = ctypes.c_void_p
+    state = pointer(lib.SSL_new(pointer(lib.SSL_CTX_new(pointer(lib.TLS_client_method())))))
+    come, go = (pointer(lib.BIO_new(pointer(lib.BIO_s_mem()))) for _ in range(2))
+    lib.SSL_set_bio(state, come, go)
+    text = ctypes.create_string_buffer(1 << 16)
 
     def set_name(name):
         lib.SSL_ctrl(state, SSL_CTRL_SET_TLSEXT_HOSTNAME, 0, name.encode())
 
     connection = connect(host, port, proxy)
-    connection.setblocking(False)
-    lib.SSL_set_fd(state, connection.fileno())
+    connection.settimeout(20)
     set_name(first)
 
     def until(step):
         """The answer of a step that may have to wait for the peer."""
         while True:
             code = step()
+            size = lib.BIO_read(go, text, len(text))
+            if size > 0:
+                connection.sendall(text.raw[:size])
             if code > 0 or lib.SSL_get_error(state, code) != SSL_ERROR_WANT_READ:
                 return code
-            set_name(second)  # the first hello has left
-            if not select.select([connection], [], [], 20)[0]:
+            set_name(second)
+            more = connection.recv(1 << 14)
+            if not more:
                 return 0
+            lib.BIO_write(come, more, len(more))
 
     if until(lambda: lib.SSL_connect(state)) <= 0:
         return "refused"
-    text = ctypes.create_string_buffer(100)
     size = until(lambda: lib.SSL_read(state, text, 100))
     return text.raw[:max(size, 0)].decode().strip() or "silent"
 
