@@ -40,7 +40,7 @@ struct ProxyRequest {
   policy::EgressConnect connect() const { return {to.host, to.port}; }
   policy::EgressRequest request() const { return {to.host, to.port, tls, method, path}; }
   // The body has no meaning that all servers know (RFC 9110 section 9.3): GET, DELETE and all but POST, PUT and PATCH.
-  // A server that leaves it unread would take it for its next request, which nobody has judged.
+  // A server that leaves it unread would take it for its next request, and that one would not be judged.
   bool body_may_stay_unread() const;
   // The head as it goes upstream, in HTTP/1.1, up to and with the empty line. A chunked body is chunked anew. The
   // upstream connection ends after it (Connection: close) if its body may stay unread.

@@ -549,7 +549,7 @@ TEST_F(VerifyStore, ASecondReceiptThatTheLogContradictsIsFound) {
   }
 }
 
-// A row that is only admitted is in no log: a crash may have left it, or somebody made it up. The receipt and the
+// A row that is only admitted is in no log: a crash may have left it, or it was made up. The receipt and the
 // verification say that nothing but the store knows of it.
 TEST_F(VerifyStore, WhatOnlyTheStoreKnowsIsTold) {
   const std::string id = "01890000-0000-7000-8000-00000000000a";
